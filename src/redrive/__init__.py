@@ -1,0 +1,1 @@
+"""Redrive: failed-job recovery you can prove."""
