@@ -1,0 +1,115 @@
+"""The fixed order in which a batch is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from redrive import seams
+from redrive.domain.errors import RedriveError
+from redrive.storage.commands import (
+    Age,
+    Command,
+    CreateQueue,
+    Expire,
+    Lease,
+    Prune,
+    Publish,
+    Purge,
+    PutKey,
+    Redrive,
+    SetQueueState,
+    Tick,
+    UpdateQueue,
+    WriteAudit,
+)  # fmt: skip
+from redrive.storage.execute import queues, upkeep
+from redrive.storage.execute.lease import lease
+from redrive.storage.execute.publish import publish
+from redrive.storage.execute.redrive import redrive
+from redrive.storage.execute.settle import Deferred, settle
+from redrive.storage.execute.workspace import Observer, Source, Workspace
+from redrive.storage.port import Transaction
+from redrive.storage.values import StatsDelta
+
+
+class Outcome(msgspec.Struct):
+    """What a batch did. ``results`` in the order of the commands; each an answer, a ``RedriveError``, or
+    ``Deferred``. ``due``: by queue name, the earliest due time of what was put there; ``stats`` by queue id;
+    ``outage_ms`` what was taken out of the clock.
+    """
+
+    results: list[object]
+    due: dict[str, int]
+    stats: dict[int, StatsDelta]
+    outage_ms: int = 0
+
+
+def _write_audit(work: Workspace, command: WriteAudit) -> None:
+    work.tx.insert_audit([msgspec.structs.replace(command.row, at_ms=work.now_ms)])
+
+
+def _put_key(work: Workspace, command: PutKey) -> None:
+    work.tx.put_key(command.row)
+    if command.audit is not None:
+        work.tx.insert_audit([msgspec.structs.replace(command.audit, at_ms=work.now_ms)])
+
+
+_UPKEEP: dict[type[Command], Callable[[Workspace, Any], object]] = {
+    Expire: upkeep.expire,
+    Age: upkeep.age,
+    Tick: upkeep.tick,
+    Prune: upkeep.prune,
+    Purge: queues.purge,
+}
+_QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
+    CreateQueue: queues.create,
+    UpdateQueue: queues.update,
+    SetQueueState: queues.set_state,
+    PutKey: _put_key,
+    WriteAudit: _write_audit,
+}
+_REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {Redrive: redrive}
+
+
+def apply(
+    tx: Transaction, commands: Sequence[Command], observe: Observer | None = None, source: Source = seams
+) -> Outcome:
+    """Apply a batch inside one transaction."""
+    outage_ms = upkeep.catch_up(tx)
+    work = Workspace(tx, observe, source)
+    work.load_queues(c.queue for c in commands if isinstance(c, Publish | Lease))
+    results: dict[int, object] = {}
+    for phase in (settle, _UPKEEP, _QUEUES, publish, _REDRIVE, lease):
+        if isinstance(phase, dict):
+            results.update(_each(work, commands, phase))
+        else:
+            results.update(phase(work, commands))
+        work.flush()
+    due = {
+        work.by_id[queue_id].name: due_ms for queue_id, due_ms in work.due.items() if queue_id in work.by_id
+    }
+    return Outcome([results[n] for n in range(len(commands))], due, dict(work.stats), outage_ms)
+
+
+def _each(
+    work: Workspace,
+    commands: Sequence[Command],
+    table: dict[type[Command], Callable[[Workspace, Any], object]],
+) -> dict[int, object]:
+    results: dict[int, object] = {}
+    for position, command in enumerate(commands):
+        use = table.get(type(command))
+        if use is None:
+            continue
+        try:
+            results[position] = use(work, command)
+        except RedriveError as refusal:
+            results[position] = refusal
+        work.flush()
+    return results
+
+
+__all__ = ["Deferred", "Outcome", "apply"]

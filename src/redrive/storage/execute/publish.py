@@ -1,0 +1,226 @@
+"""Publishing: idempotency, deduplication, groups; one insert for the whole batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from redrive.domain import limits
+from redrive.domain.errors import InvalidRequest, LimitExceeded, QueueNotFound, RedriveError, error_from
+from redrive.domain.facts import Slot
+from redrive.domain.policy import QueuePolicy
+from redrive.storage.commands import Command, Entry, Publish, Published
+from redrive.storage.execute.idempotency import Answers
+from redrive.storage.execute.moves import publish as insert
+from redrive.storage.execute.workspace import Workspace
+from redrive.storage.values import Group, NewMessage, Queue, body_hash
+
+Results = list[Published | RedriveError]
+
+
+class Window:
+    """Deduplication in the batch: what the store knows, and what this batch has added."""
+
+    def __init__(self, work: Workspace, keys: set[tuple[int, bytes]]) -> None:
+        self._known = work.tx.find_duplicates(sorted(keys)) if keys else {}
+        self._new: dict[tuple[int, bytes], str] = {}
+
+    def first(self, key: tuple[int, bytes]) -> str | None:
+        """The message id that this key was first seen with."""
+        return self._known.get(key) or self._new.get(key)
+
+    def add(self, key: tuple[int, bytes], message_id: str) -> None:
+        """This batch publishes under the key."""
+        self._new[key] = message_id
+
+    def flush(self, work: Workspace) -> None:
+        """Store what was added."""
+        until = work.now_ms + limits.DEDUPLICATION_SECONDS * 1000
+        rows = [(queue_id, key, mid, until) for (queue_id, key), mid in sorted(self._new.items())]
+        if rows:
+            work.tx.insert_duplicates(rows)
+
+
+def publish(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
+    """Results by position in ``commands``; other commands are left out."""
+    wanted = [(n, c) for n, c in enumerate(commands) if isinstance(c, Publish)]
+    if not wanted:
+        return {}
+    results: dict[int, object] = {}
+    ready: list[tuple[int, Publish, Queue]] = []
+    for position, command in wanted:
+        try:
+            ready.append((position, command, _queue_for(work, command)))
+        except RedriveError as refusal:
+            results[position] = refusal
+    answers = Answers(work)
+    answers.load(_keys(ready))
+    window = Window(work, {key for _, c, q in ready for e in c.entries if (key := _dedup_key(q, e))})
+    groups = work.load_groups(
+        (q.id, e.group or "") for _, c, q in ready if q.grouped for e in c.entries if isinstance(e, Entry)
+    )
+    for position, command, queue in ready:
+        try:
+            results[position] = _publish(work, command, queue, answers, window, groups)
+        except RedriveError as refusal:
+            results[position] = refusal
+    window.flush(work)
+    answers.flush()
+    return results
+
+
+def _queue_for(work: Workspace, command: Publish) -> Queue:
+    queue = work.by_name.get(command.queue)
+    if queue is not None:
+        return queue
+    if not command.auto_create:
+        raise QueueNotFound(f"queue {command.queue} is not found")
+    fifo = any(isinstance(e, Entry) and e.group is not None for e in command.entries)
+    return work.create_queue(command.queue, fifo=fifo, holds_dead=False, policy=QueuePolicy())
+
+
+def _keys(ready: Sequence[tuple[int, Publish, Queue]]) -> list[tuple[int, object]]:
+    keys: list[tuple[int, object]] = []
+    for _, command, queue in ready:
+        if command.idempotent is not None:
+            keys.append((queue.id, command.idempotent))
+        keys.extend(
+            (queue.id, entry.idempotent)
+            for entry in command.entries
+            if isinstance(entry, Entry) and entry.idempotent is not None
+        )
+    return keys
+
+
+def _publish(
+    work: Workspace,
+    command: Publish,
+    queue: Queue,
+    answers: Answers,
+    window: Window,
+    groups: dict[tuple[int, str], Group],
+) -> Results:
+    if command.idempotent is not None:
+        stored = answers.find(queue.id, command.idempotent)
+        if stored is not None:
+            return _replayed(stored)
+    results: Results = []
+    for entry in command.entries:
+        if isinstance(entry, RedriveError):
+            results.append(entry)
+            continue
+        try:
+            results.append(_entry(work, entry, queue, answers, window, groups))
+        except RedriveError as refusal:
+            results.append(refusal)
+    if command.idempotent is not None and any(isinstance(r, Published) for r in results):
+        answers.add(queue.id, command.idempotent, _stored(results))
+    return results
+
+
+def _entry(
+    work: Workspace,
+    entry: Entry,
+    queue: Queue,
+    answers: Answers,
+    window: Window,
+    groups: dict[tuple[int, str], Group],
+) -> Published:
+    _suits(entry, queue)
+    if entry.idempotent is not None:
+        stored = answers.find(queue.id, entry.idempotent)
+        if stored is not None:
+            first = _replayed(stored)[0]
+            assert isinstance(first, Published)
+            return first
+    key = _dedup_key(queue, entry)
+    first_id = window.first(key) if key else None
+    if first_id is not None:
+        result = Published(first_id, duplicate=True)
+    else:
+        result = Published(_insert(work, entry, queue, groups))
+        if key:
+            window.add(key, result.message_id)
+    if entry.idempotent is not None:
+        answers.add(queue.id, entry.idempotent, _stored([result]))
+    return result
+
+
+def _insert(work: Workspace, entry: Entry, queue: Queue, groups: dict[tuple[int, str], Group]) -> str:
+    now_ms = work.now_ms
+    message_id = work.source.uuid7_text(now_ms)
+    group = groups[queue.id, entry.group or ""] if queue.grouped else None
+    position = 0
+    if group is not None:
+        position = group.next_position
+        group.next_position += 1
+    priority = entry.priority or 0
+    row = NewMessage(
+        message_id,
+        queue.id,
+        Slot.READY if group is None else Slot.IN_GROUP,
+        priority if queue.policy.enable_priority else 0,
+        now_ms + entry.delay_ms,
+        now_ms + queue.policy.retention_seconds * 1000,
+        None if group is None else group.id,
+        position,
+        entry.job_key,
+        now_ms,
+        entry.headers,
+        entry.body,
+        body_hash(message_id, entry.job_key, entry.headers, entry.body),
+    )
+    insert(work, row, group)
+    return message_id
+
+
+def _suits(entry: Entry, queue: Queue) -> None:
+    """Refuse what this kind of queue does not know."""
+    if queue.grouped:
+        if entry.priority:
+            raise InvalidRequest(
+                f"priority is not possible on the FIFO queue {queue.name}; order is by group"
+            )
+    elif entry.group is not None:
+        raise InvalidRequest(f"message_group_id needs a FIFO queue; {queue.name} is a standard queue")
+    elif entry.deduplication_id is not None:
+        raise InvalidRequest(f"deduplication_id needs a FIFO queue; {queue.name} is a standard queue")
+    retention = queue.policy.retention_seconds
+    if entry.delay_ms > retention * 1000:
+        raise LimitExceeded(
+            f"delay_seconds must be at most the queue's retention of {retention}, "
+            f"got {entry.delay_ms / 1000:g}"
+        )
+
+
+def _dedup_key(queue: Queue, entry: Entry | RedriveError) -> tuple[int, bytes] | None:
+    if not queue.grouped or isinstance(entry, RedriveError):
+        return None
+    if entry.deduplication_id is not None:
+        subject = b"id\x00" + entry.deduplication_id.encode()
+    elif queue.policy.content_deduplication:
+        subject = b"body\x00" + entry.body
+    else:
+        return None
+    return queue.id, hashlib.sha256(subject).digest()[:16]
+
+
+def _stored(results: Results) -> bytes:
+    """The smallest answer: per entry the message id, or the refusal's code and message."""
+    return msgspec.json.encode(
+        [
+            [r.message_id, r.duplicate]
+            if isinstance(r, Published)
+            else {"code": r.code, "message": r.message}
+            for r in results
+        ]
+    )
+
+
+def _replayed(stored: bytes) -> Results:
+    return [
+        error_from(r["code"], r["message"]) if isinstance(r, dict) else Published(r[0], r[1], replayed=True)
+        for r in msgspec.json.decode(stored)
+    ]

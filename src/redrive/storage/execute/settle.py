@@ -1,0 +1,185 @@
+"""Acks, nacks, rejects, extends, releases and cancels, in the order in which they came."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from redrive.domain.decide import Case, admit, decide, repeats
+from redrive.domain.errors import MessageNotFound, RedriveError
+from redrive.domain.facts import Facts, Slot
+from redrive.domain.fingerprint import ErrorInfo
+from redrive.domain.states import Event, State
+from redrive.storage.commands import (
+    Ack,
+    Cancel,
+    Command,
+    Extend,
+    Nack,
+    Reject,
+    Release,
+    Settle,
+    Settled,
+    Visible,
+)
+from redrive.storage.execute.moves import carry_out
+from redrive.storage.execute.workspace import Workspace
+
+
+class Deferred(msgspec.Struct, frozen=True):
+    """The result of a command that must wait for another transaction: it belongs to the next batch.
+
+    ``acknowledged``: the items of an ack that this batch has already removed.
+    """
+
+    acknowledged: frozenset[str] = frozenset()
+
+
+def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
+    """Results by position in ``commands``; other commands are left out.
+
+    Acks that nothing else in the batch touches go in one statement; what it does not match is read under
+    lock and decided one by one, like every other settle.
+    """
+    wanted = _wanted(commands)
+    if not wanted:
+        return {}
+    quick = _quick_acks(work, commands, wanted)
+    slow = [message_id for message_id in wanted if message_id not in quick]
+    work.load_facts(slow)
+    results: dict[int, object] = {}
+    for position, command in enumerate(commands):
+        if isinstance(command, Ack):
+            results[position] = _ack_items(work, command, quick)
+        elif isinstance(command, Settle | Cancel):
+            try:
+                results[position] = _one(work, command)
+            except RedriveError as refusal:
+                results[position] = refusal
+    return results
+
+
+def _wanted(commands: Sequence[Command]) -> Counter[str]:
+    wanted: Counter[str] = Counter()
+    for command in commands:
+        if isinstance(command, Ack):
+            wanted.update(message_id for message_id, _ in command.items)
+        elif isinstance(command, Settle | Cancel):
+            wanted[command.message_id] += 1
+    return wanted
+
+
+def _quick_acks(work: Workspace, commands: Sequence[Command], wanted: Counter[str]) -> set[str]:
+    items = [
+        (message_id, handle)
+        for command in commands
+        if isinstance(command, Ack) and command.visible is None
+        for message_id, handle in command.items
+        if handle is not None and wanted[message_id] == 1
+    ]
+    if not items:
+        return set()
+    acked = work.tx.ack(items)
+    for row in acked:
+        work.count_ack(row.queue_id, row.attempt, row.leased_ms)
+        if work.observe:
+            work.observe(State.LEASED, Event.ACK, State.GONE)
+    return {row.message_id for row in acked}
+
+
+def _ack_items(work: Workspace, command: Ack, quick: set[str]) -> object:
+    done = command.acknowledged | (quick & {message_id for message_id, _ in command.items})
+    if any(message_id in work.busy for message_id, _ in command.items):
+        return Deferred(done)
+    answers: list[bool | RedriveError] = []
+    for message_id, handle in command.items:
+        if message_id in done:
+            answers.append(True)
+            continue
+        try:
+            answers.append(_ack(work, message_id, handle, command.visible))
+        except RedriveError as refusal:
+            answers.append(refusal)
+    return answers
+
+
+def _ack(work: Workspace, message_id: str, handle: str | None, visible: Visible | None) -> bool:
+    facts = work.facts.get(message_id)
+    if facts is None or not _may_see(work, facts, visible):
+        return False
+    if facts.delivery == 0:
+        return False
+    policy = work.queue_of(facts).policy
+    event = admit(Event.ACK, facts, handle, policy)
+    if handle is None:
+        work.stats[facts.queue_id].unfenced += 1
+    carry_out(work, event, facts, decide(Case(event, facts, policy, work.now_ms)))
+    return True
+
+
+def _one(work: Workspace, command: Settle | Cancel) -> object:
+    if command.message_id in work.busy:
+        return Deferred()
+    facts = work.facts.get(command.message_id)
+    if facts is None or not _may_see(work, facts, command.visible):
+        raise MessageNotFound(f"message {command.message_id} is not found: it is gone or never existed")
+    if isinstance(command, Cancel):
+        return _cancel(work, command, facts)
+    event, case_fields, error = _event(command)
+    policy = work.queue_of(facts).policy
+    event = admit(event, facts, command.handle, policy)
+    if command.handle is None:
+        work.stats[facts.queue_id].unfenced += 1
+    if not repeats(event, facts):
+        case = Case(event, facts, policy, work.now_ms, work.source.draw(), **case_fields)  # type: ignore[arg-type]
+        carry_out(work, event, facts, decide(case), error)
+    return _answer(work, facts)
+
+
+def _event(command: Settle) -> tuple[Event, dict[str, object], ErrorInfo | None]:
+    if isinstance(command, Nack):
+        return Event.NACK, {"delay_ms": command.delay_ms}, command.error
+    if isinstance(command, Reject):
+        reason = "undecodable" if command.undecodable else "rejected"
+        return Event.REJECT, {"reason": reason}, command.error
+    if isinstance(command, Extend):
+        if command.visibility_ms == 0:  # given back at once, the attempt stays spent
+            return Event.NACK, {"delay_ms": 0}, None
+        return Event.EXTEND, {"visibility_ms": command.visibility_ms}, None
+    assert isinstance(command, Release)
+    return Event.RELEASE, {}, None
+
+
+def _cancel(work: Workspace, command: Cancel, facts: Facts) -> bool:
+    decision = decide(Case(Event.CANCEL, facts, work.queue_of(facts).policy, work.now_ms))
+    carry_out(work, Event.CANCEL, facts, decision)
+    if command.audit is not None:
+        work.tx.insert_audit([command.audit])
+    return work.facts.get(command.message_id) is None
+
+
+def _may_see(work: Workspace, facts: Facts, visible: Visible | None) -> bool:
+    if visible is None or visible(work.queue_of(facts).title):
+        return True
+    record = work.open_records.get(facts.message_id) if facts.dead else None
+    return record is not None and record.origin is not None and visible(record.origin)
+
+
+def _answer(work: Workspace, facts: Facts) -> Settled:
+    gone = work.facts.get(facts.message_id) is None
+    left = 0 if gone or facts.dead else work.queue_of(facts).policy.attempts_left(facts.attempt)
+    until = facts.lease_until_ms if facts.slot == Slot.LEASED else 0
+    return Settled("gone" if gone else state_name(facts, work.now_ms), facts.due_ms, left, work.now_ms, until)
+
+
+def state_name(facts: Facts, now_ms: int) -> str:
+    """The contract's message state: leased, dead, waiting, delayed or ready."""
+    if facts.slot == Slot.LEASED:
+        return "leased"
+    if facts.dead:
+        return "dead"
+    if facts.due_ms > now_ms:
+        return "delayed"
+    return "waiting" if facts.slot == Slot.IN_GROUP else "ready"

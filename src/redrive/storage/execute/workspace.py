@@ -1,0 +1,213 @@
+"""What a batch has read and is about to write: decisions change it here, ``flush`` writes it in sets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from redrive import seams
+from redrive.domain import histogram, limits
+from redrive.domain.facts import Change, Facts
+from redrive.domain.policy import QueuePolicy
+from redrive.domain.states import Event, State
+from redrive.storage.port import Transaction
+from redrive.storage.values import (
+    Attempt,
+    DeadLetter,
+    Group,
+    NewMessage,
+    Queue,
+    StatsDelta,
+    Tombstone,
+)  # fmt: skip
+
+T = TypeVar("T")
+Observer = Callable[[State, Event, State], None]
+
+
+class Source(Protocol):
+    """Where ids, handles and jitter come from; a proof puts a repeatable one in."""
+
+    def uuid7_text(self, now_ms: int, /) -> str: ...
+    def receipt_handle(self) -> str: ...
+    def draw(self) -> float: ...
+
+
+class Workspace:
+    """One batch over one transaction. ``observe`` hears every (from, event, to) that happens."""
+
+    def __init__(self, tx: Transaction, observe: Observer | None = None, source: Source = seams) -> None:
+        self.tx = tx
+        self.source = source
+        self.now_ms = tx.now_ms
+        self.observe = observe
+        self.by_name: dict[str, Queue] = {}
+        self.by_id: dict[int, Queue] = {}
+        self.facts: dict[str, Facts | None] = {}
+        self.busy: set[str] = set()
+        self.stats: defaultdict[int, StatsDelta] = defaultdict(StatsDelta)
+        self.due: dict[int, int] = {}  # queue id → the earliest due time of what this batch put there
+        self.open_records: dict[str, DeadLetter] = {}
+        self.inserts: list[NewMessage] = []
+        self.removed: list[Facts] = []
+        self.buried: list[DeadLetter] = []
+        self.closed: list[DeadLetter] = []
+        self.attempts: list[Attempt] = []
+        self.tombstones: list[Tombstone] = []
+        self._changed: dict[str, tuple[Change, Facts]] = {}
+        self._groups: dict[int, Group] = {}
+        self._stale: set[int] = set()  # groups whose head must be looked up before they are written
+        self._dirty: set[int] = set()  # groups that must be written
+
+    # -- reading
+    def load_queues(self, names: Iterable[str]) -> None:
+        """Read the queues of these names, once."""
+        missing = sorted(set(names) - self.by_name.keys())
+        if missing:
+            for queue in self.tx.queues(missing).values():
+                self.keep_queue(queue)
+
+    def queue_of(self, facts: Facts) -> Queue:
+        """The queue that the message stands in."""
+        queue = self.by_id.get(facts.queue_id)
+        if queue is None:
+            queue = self.tx.queues_by_id([facts.queue_id])[facts.queue_id]
+            self.keep_queue(queue)
+        return queue
+
+    def keep_queue(self, queue: Queue) -> Queue:
+        """Remember a queue that was read or made."""
+        self.by_name[queue.name] = queue
+        self.by_id[queue.id] = queue
+        return queue
+
+    def create_queue(self, name: str, *, fifo: bool, holds_dead: bool, policy: QueuePolicy) -> Queue:
+        """Make an implicit queue."""
+        queue = Queue(
+            id=0, name=name, kind="fifo" if fifo else "standard", state="active", policy=policy,
+            dead_letter_queue=None, implicit=True, holds_dead=holds_dead, created_ms=self.now_ms,
+        )  # fmt: skip
+        return self.keep_queue(self.tx.insert_queue(queue))
+
+    def dead_letter_queue(self, source: Queue) -> Queue:
+        """Where the dead letters of ``source`` go, made on first use."""
+        name = source.dead_letter_name if source.state != "deleting" else f"{source.title}.dlq"
+        self.load_queues([name])
+        queue = self.by_name.get(name)
+        if queue is None:
+            policy = QueuePolicy(retention_seconds=limits.DEAD_RETENTION_SECONDS)
+            return self.create_queue(name, fifo=source.grouped, holds_dead=True, policy=policy)
+        if not queue.holds_dead:  # somebody published there before the first dead letter came
+            queue.holds_dead = True
+            self.tx.update_queue(queue)
+        return queue
+
+    def load_facts(self, message_ids: Iterable[str]) -> None:
+        """Lock and read these messages, once."""
+        missing = sorted(set(message_ids) - self.facts.keys())
+        if not missing:
+            return
+        locked = self.tx.lock(missing)
+        self.busy |= locked.busy
+        for message_id in missing:
+            if message_id not in locked.busy:
+                self.facts[message_id] = locked.facts.get(message_id)
+        self._after_facts(locked.facts.values())
+
+    def take_facts(self, rows: Iterable[Facts]) -> list[Facts]:
+        """Take in rows that a selection has locked."""
+        taken = list(rows)
+        for facts in taken:
+            self.facts[facts.message_id] = facts
+        self._after_facts(taken)
+        return taken
+
+    def _after_facts(self, rows: Iterable[Facts]) -> None:
+        rows = list(rows)
+        groups = sorted({f.group_id for f in rows if f.group_id is not None} - self._groups.keys())
+        if groups:
+            self._groups.update(self.tx.groups_by_id(groups))
+        queues = sorted({f.queue_id for f in rows} - self.by_id.keys())
+        if queues:
+            for queue in self.tx.queues_by_id(queues).values():
+                self.keep_queue(queue)
+        dead = [f.message_id for f in rows if f.dead]
+        if dead:
+            self.open_records.update(self.tx.open_records(dead))
+
+    def group(self, group_id: int) -> Group:
+        """A group that was read with its messages."""
+        return self._groups[group_id]
+
+    def load_groups(self, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Group]:
+        """The groups of these keys, made if need be; in the order that locks without deadlocks."""
+        found = self.tx.groups(sorted(set(keys)))
+        return {key: self._groups.setdefault(group.id, group) for key, group in found.items()}
+
+    # -- changing
+    def mark(self, facts: Facts, change: Change) -> None:
+        """The row of these facts must be written; of several changes the greatest counts."""
+        known = self._changed.get(facts.message_id)
+        if known is None or known[0] < change:
+            self._changed[facts.message_id] = (change, facts)
+
+    def mark_group(self, group: Group, *, stale: bool = True) -> None:
+        """The group must be written; ``stale``: its head must be looked up first."""
+        self._dirty.add(group.id)
+        if stale:
+            self._stale.add(group.id)
+
+    def wake(self, queue_id: int, due_ms: int) -> None:
+        """Something in this queue is due then; waiting consumers want to know."""
+        known = self.due.get(queue_id)
+        if known is None or due_ms < known:
+            self.due[queue_id] = due_ms
+
+    def count_ack(self, queue_id: int, attempt: int, leased_ms: int) -> None:
+        """Statistics of one finished message."""
+        delta = self.stats[queue_id]
+        delta.acked += 1
+        delta.attempts_settled[attempt] = delta.attempts_settled.get(attempt, 0) + 1
+        index = histogram.bucket(self.now_ms - leased_ms)
+        delta.service_ms[index] = delta.service_ms.get(index, 0) + 1
+
+    # -- writing
+    def flush(self) -> None:
+        """Write everything that was changed, in sets, and look up the heads of the groups touched."""
+        tx = self.tx
+        _write(self.inserts, tx.insert)
+        _write(self.attempts, tx.insert_attempts)
+        _write(self.closed, tx.close_records)
+        _write(self.buried, tx.insert_dead)
+        _write(self.tombstones, tx.insert_tombstones)
+        _write(self.removed, tx.remove)
+        if self._changed:
+            for kind, move in (
+                (Change.TOUCH, tx.touch),
+                (Change.RESCHEDULE, tx.reschedule),
+                (Change.TRANSFER, tx.transfer),
+            ):
+                rows = [facts for change, facts in self._changed.values() if change is kind]
+                if rows:
+                    move(rows)
+            self._changed.clear()
+        if self._dirty:
+            self._write_groups()
+
+    def _write_groups(self) -> None:
+        for group_id in sorted(self._stale):
+            group = self._groups[group_id]
+            held = group.blocked or group.busy is not None or not group.live
+            group.head_due_ms = None if held else self.tx.head_due(group_id)
+            if group.head_due_ms is not None:
+                self.wake(group.queue_id, group.head_due_ms)
+        self.tx.write_groups([self._groups[group_id] for group_id in sorted(self._dirty)])
+        self._stale.clear()
+        self._dirty.clear()
+
+
+def _write(pending: list[T], write: Callable[[Sequence[T]], None]) -> None:
+    if pending:
+        write(tuple(pending))
+        pending.clear()

@@ -1,0 +1,33 @@
+"""Which dead letters a filter means."""
+
+from __future__ import annotations
+
+from redrive.storage.memory.tables import Tables
+from redrive.storage.values import DeadFilter, DeadLetter
+
+
+def matching_dead(tables: Tables, select: DeadFilter) -> list[DeadLetter]:
+    """Open records that match, oldest first."""
+    dlq_ids = {queue.id for queue in tables.queues.values() if queue.name == select.queue}
+    rows = [
+        record
+        for record in tables.dead.values()
+        if record.closed_ms is None
+        and (record.origin == select.queue or record.dlq_id in dlq_ids)
+        and _matches(record, select)
+    ]
+    return sorted(rows, key=lambda record: (record.dead_ms, record.message_id))
+
+
+def _matches(record: DeadLetter, select: DeadFilter) -> bool:
+    return (
+        (select.message_ids is None or record.message_id in select.message_ids)
+        and (select.reason is None or record.reason == select.reason)
+        and (select.error_type is None or record.error_type == select.error_type)
+        and (select.fingerprint is None or record.fingerprint == select.fingerprint)
+        and (select.job_key is None or record.job_key == select.job_key)
+        and (select.since_ms is None or record.dead_ms >= select.since_ms)
+        and (select.until_ms is None or record.dead_ms < select.until_ms)
+        and (select.attempts_min is None or record.attempts >= select.attempts_min)
+        and (select.text is None or select.text.encode() in (record.error or b""))
+    )

@@ -1,0 +1,132 @@
+"""Snapshot reads on connections of their own; see ``storage.port.Reader`` for what each does."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import apsw
+import msgspec
+
+from redrive.domain.facts import Slot
+from redrive.storage.sqlite import rows as r
+from redrive.storage.sqlite.transaction import SQL
+from redrive.storage.values import (
+    Attempt,
+    AuditRow,
+    DeadFilter,
+    DeadGroup,
+    DeadLetter,
+    KeyRow,
+    Queue,
+    QueueCounts,
+    StoredMessage,
+    Tombstone,
+    merged_groups,
+)  # fmt: skip
+
+_REST = (Slot.READY, Slot.IN_GROUP)
+_EVER = sys.maxsize
+
+
+def state_parameters(state: str | None, now_ms: int) -> dict[str, Any]:
+    """A contract state as bounds on the stored columns."""
+    slots, dead, after, until = {
+        None: (None, None, -1, _EVER),
+        "leased": ((Slot.LEASED,), None, -1, _EVER),
+        "dead": ((*_REST, Slot.HELD), 1, -1, _EVER),
+        "delayed": (_REST, 0, now_ms, _EVER),
+        "waiting": ((Slot.IN_GROUP,), 0, -1, now_ms),
+        "ready": ((Slot.READY,), 0, -1, now_ms),
+    }[state]
+    chosen = None if slots is None else r.json_list(slots)
+    return {"slots": chosen, "dead": dead, "due_after_ms": after, "due_until_ms": until}
+
+
+class SqliteReader:
+    """One snapshot."""
+
+    def __init__(self, connection: apsw.Connection, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._connection = connection
+
+    def _all(self, name: str, values: Any = ()) -> list[Any]:
+        return list(self._connection.execute(SQL[name].sql, values))
+
+    def queue(self, name: str) -> Queue | None:
+        rows = self._all("queue_by_name", (name,))
+        return r.queue_from(rows[0]) if rows else None
+
+    def queue_page(self, after: str, limit: int) -> list[Queue]:
+        return [r.queue_from(row) for row in self._all("queue_page", (after, limit))]
+
+    def counts(self, queue: Queue) -> QueueCounts:
+        bounds = {"queue": queue.id, "now": self.now_ms}
+        ready, delayed, oldest = self._all("count_ready", bounds)[0]
+        heads, later, oldest_head, blocked = self._all("count_groups", bounds)[0]
+        grouped = self._all("count_in_group", (queue.id,))[0][0]
+        by_origin = self._all("count_dead_by_origin", (queue.name,))[0]
+        by_queue = self._all("count_dead_by_queue", (queue.id,))[0]
+        oldest_dead = [at for at in (by_origin[1], by_queue[1]) if at is not None]
+        oldest_ready = [at for at in (oldest, oldest_head) if at is not None]
+        return QueueCounts(
+            ready=ready + heads,
+            delayed=delayed + later,
+            waiting=grouped - heads - later,
+            leased=self._all("leased_count", (queue.id, _EVER))[0][0],
+            dead=by_origin[0] + by_queue[0],
+            oldest_ready_ms=min(oldest_ready, default=None),
+            oldest_dead_ms=min(oldest_dead, default=None),
+            blocked_groups=blocked,
+            attempts=dict(self._all("count_attempts", (queue.id,))),
+        )
+
+    def stats(self, queue_id: int, since_slot: int) -> list[tuple[int, bytes]]:
+        return [(slot, raw) for slot, raw in self._all("stats", (queue_id, since_slot))]
+
+    def messages(
+        self, queue: Queue, state: str | None, since_ms: int | None, after_id: int, limit: int
+    ) -> list[StoredMessage]:
+        bounds = {"queue": queue.id, "since_ms": since_ms, "after": after_id, "limit": limit}
+        rows = self._all("messages", bounds | state_parameters(state, self.now_ms))
+        return [self._with_record(r.stored_from(row)) for row in rows]
+
+    def message(self, message_id: str) -> StoredMessage | None:
+        rows = self._all("message", (message_id,))
+        return self._with_record(r.stored_from(rows[0])) if rows else None
+
+    def _with_record(self, stored: StoredMessage) -> StoredMessage:
+        if stored.facts.dead:
+            rows = self._all("open_records", (r.json_list([stored.facts.message_id]),))
+            stored.record = r.dead_from(rows[0]) if rows else None
+        return stored
+
+    def attempts(self, message_id: str) -> list[Attempt]:
+        return [r.attempt_from(row) for row in self._all("message_attempts", (message_id,))]
+
+    def records(self, message_id: str) -> list[DeadLetter]:
+        return [r.dead_from(row) for row in self._all("message_records", (message_id,))]
+
+    def tombstone(self, message_id: str) -> Tombstone | None:
+        rows = self._all("tombstone", (message_id,))
+        return Tombstone(*rows[0]) if rows else None
+
+    def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
+        bounds = r.filter_parameters(select, after_ms=after[0], after_id=after[1], limit=limit)
+        found: dict[str, int] = {}
+        for name in ("dead_page_by_origin", "dead_page_by_queue"):
+            found.update(self._all(name, bounds))
+        page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+        stored = (self.message(message_id) for message_id in page)
+        return [message for message in stored if message is not None]
+
+    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
+        bounds = r.filter_parameters(select, limit=limit)
+        rows = self._all("dead_groups_by_origin", bounds) + self._all("dead_groups_by_queue", bounds)
+        return merged_groups((DeadGroup(*row) for row in rows), limit)
+
+    def keys(self) -> list[KeyRow]:
+        return [msgspec.json.decode(row[0], type=KeyRow) for row in self._all("keys")]
+
+    def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
+        return [AuditRow(*row) for row in self._all("audit_page", (after_id, limit))]

@@ -1,0 +1,15 @@
+-- purpose: open dead letters by cause
+-- index: open_by_origin
+SELECT d.fingerprint, d.reason, d.error_type, count(*), min(d.dead_ms), max(d.dead_ms), min(d.message_id)
+FROM dead_letters d INDEXED BY open_by_origin
+WHERE d.origin = :queue AND d.closed_ms IS NULL
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:error_type IS NULL OR d.error_type = :error_type)
+    AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+    AND (:job_key IS NULL OR d.job_key = :job_key)
+    AND (:since_ms IS NULL OR d.dead_ms >= :since_ms)
+    AND (:until_ms IS NULL OR d.dead_ms < :until_ms)
+    AND (:attempts_min IS NULL OR d.attempts >= :attempts_min)
+    AND (:text IS NULL OR instr(d.error, CAST(:text AS BLOB)) > 0)
+    AND (:message_ids IS NULL OR d.message_id IN (SELECT value FROM json_each(:message_ids)))
+GROUP BY d.fingerprint, d.reason, d.error_type ORDER BY count(*) DESC, d.fingerprint LIMIT :limit

@@ -1,0 +1,2 @@
+-- purpose: one operator action
+INSERT INTO audit (at_ms, actor, action, target, reason, selection_hash, outcome, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)

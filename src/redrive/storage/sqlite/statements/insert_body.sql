@@ -1,0 +1,2 @@
+-- purpose: the body of a new message
+INSERT INTO bodies (id, body) VALUES (?, ?)

@@ -1,0 +1,4 @@
+-- purpose: the facts of these messages
+SELECT m.id, m.message_id, m.queue_id, m.slot, m.priority, m.due_ms, m.expires_ms, m.attempt, m.releases, m.delivery,
+    m.handle, m.leased_ms, m.lease_until_ms, m.ended, m.cancelled, m.dead, m.group_id, m.position,
+    coalesce(m.job_key, m.message_id), m.enqueued_ms, m.consumer_id, m.first_failed_ms, m.redriven, m.body_hash FROM messages m WHERE m.message_id IN (SELECT value FROM json_each(?))

@@ -1,0 +1,2 @@
+-- purpose: recorded answers that are over
+DELETE FROM idempotency WHERE (slot, key_hash) IN (SELECT slot, key_hash FROM idempotency WHERE slot < ? LIMIT ?)

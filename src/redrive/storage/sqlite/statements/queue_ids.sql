@@ -1,0 +1,2 @@
+-- purpose: every queue, for sweeps that go queue by queue
+SELECT id FROM queues ORDER BY id

@@ -1,0 +1,3 @@
+-- purpose: delete a message
+-- fenced by: delivery
+DELETE FROM messages WHERE id = ? AND delivery = ?

@@ -1,0 +1,2 @@
+-- purpose: the body goes with its message
+DELETE FROM bodies WHERE id = ?

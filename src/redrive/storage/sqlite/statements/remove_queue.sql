@@ -1,0 +1,2 @@
+-- purpose: the last step of a delete
+DELETE FROM queues WHERE id = ?

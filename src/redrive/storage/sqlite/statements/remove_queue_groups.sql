@@ -1,0 +1,2 @@
+-- purpose: groups of a deleted queue
+DELETE FROM groups WHERE queue_id = ?
