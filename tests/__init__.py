@@ -1,0 +1,1 @@
+"""The tests of Redrive; they mirror the rooms of the package."""
