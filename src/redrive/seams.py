@@ -6,7 +6,6 @@ and `REDRIVE_TESTING=1` with `REDRIVE_TIME_FACTOR` can run a real process at a m
 
 from __future__ import annotations
 
-import base64
 import os
 import random
 import secrets
@@ -15,6 +14,8 @@ import time
 
 _RANDOM = random.SystemRandom()
 _JITTER = random.Random()  # seeded from the system; jitter needs spread, not secrecy
+_UNIQUE = random.Random()
+os.register_at_fork(after_in_child=lambda: (_JITTER.seed(), _UNIQUE.seed()))  # a child must not repeat its parent
 
 
 def _time_factor() -> float:
@@ -56,8 +57,8 @@ def token(count: int) -> str:
 
 
 def receipt_handle() -> str:
-    """An opaque receipt handle: 12 random bytes as 16 characters."""
-    return base64.urlsafe_b64encode(os.urandom(12)).decode()
+    """An opaque receipt handle: 12 random bytes as 24 characters."""
+    return os.urandom(12).hex()
 
 
 def random_bits(count: int) -> int:
@@ -65,19 +66,13 @@ def random_bits(count: int) -> int:
     return _RANDOM.getrandbits(count)
 
 
-def uuid7(now_ms: int) -> bytes:
-    """The 16 bytes of a UUID version 7: 48 bits of ``now_ms``, then random bits."""
-    raw = (now_ms << 80) | (0x7 << 76) | _uuid_random()
-    return raw.to_bytes(16, "big")
-
-
-def _uuid_random() -> int:
-    bits = int.from_bytes(os.urandom(10), "big")
-    low = (bits & ((1 << 62) - 1)) | (1 << 63)  # the RFC 9562 variant
-    return ((bits >> 62) & 0xFFF) << 64 | low
-
-
 def uuid7_text(now_ms: int) -> str:
-    """A UUID version 7 in its usual form of 36 characters."""
-    raw = uuid7(now_ms).hex()
-    return f"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+    """A UUID version 7 (RFC 9562) as 36 characters: 48 bits of ``now_ms``, then random bits.
+
+    Unique, not secret: the bits come from a generator that is seeded by the system.
+    """
+    bits = _UNIQUE.getrandbits(74)
+    return (
+        f"{now_ms >> 16 & 0xFFFFFFFF:08x}-{now_ms & 0xFFFF:04x}-7{bits & 0xFFF:03x}"
+        f"-{bits >> 12 & 0x3FFF | 0x8000:04x}-{bits >> 26:012x}"
+    )

@@ -25,7 +25,7 @@ class RetryPolicy:
         try:
             grown = self.base_seconds * self.factor ** max(0, attempt - 1)
         except OverflowError:
-            return self.max_seconds
+            return self.max_seconds if self.base_seconds else 0.0
         return min(self.max_seconds, grown)
 
     def delay_ms(self, attempt: int, draw: float) -> int:

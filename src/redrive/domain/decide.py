@@ -44,7 +44,7 @@ def admit(event: Event, facts: Facts, handle: str | None, policy: QueuePolicy) -
         raise StaleReceipt(_NOT_DELIVERED.format(facts.message_id, event))
     if facts.ended == Ended.LOST and event is Event.ACK:
         return Event.LATE_ACK
-    if facts.ended in _REPEATS.get(event, ()):
+    if _same_end(event, facts):
         return event
     raise StaleReceipt(
         f"delivery {facts.delivery} of message {facts.message_id} has already ended "
@@ -56,6 +56,13 @@ def admit(event: Event, facts: Facts, handle: str | None, policy: QueuePolicy) -
 def repeats(event: Event, facts: Facts) -> bool:
     """Whether an admitted settle is the repetition of one that already ended this delivery."""
     return facts.slot != Slot.LEASED and event in _REPEATS
+
+
+def _same_end(event: Event, facts: Facts) -> bool:
+    """Whether this verb is the one that ended the last delivery; a release past its limit ended as a nack."""
+    if event is Event.RELEASE and facts.releases >= limits.RELEASES_MAX and facts.ended == Ended.NACKED:
+        return True
+    return facts.ended in _REPEATS.get(event, ())
 
 
 class Case(msgspec.Struct, frozen=True, gc=False):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 _STEPS = 4  # buckets to a doubling
 
 
+@lru_cache(maxsize=4096)
 def bucket(ms: int) -> int:
     """The bucket of a duration in milliseconds."""
     return 0 if ms <= 0 else int(math.log2(ms + 1) * _STEPS)

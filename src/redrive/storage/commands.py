@@ -69,13 +69,15 @@ class Publish(Command):
 
 
 class Lease(Command):
-    """→ :class:`Leased`. ``visibility_ms`` None: the queue's default."""
+    """→ :class:`Leased`. ``visibility_ms`` None: the queue's default. ``wait_seconds`` is the committer's: how
+    long the command may wait for a first message."""
 
     queue: str
     max_messages: int
     visibility_ms: int | None = None
     consumer_id: str | None = None
     auto_create: bool = True
+    wait_seconds: float = 0.0
 
     @property
     def cost(self) -> float:

@@ -206,7 +206,11 @@ class Transaction(Protocol):
         ...
 
     def close_records(self, rows: Sequence[DeadLetter]) -> None:
-        """Write closed_ms, closed_by and blocks of these records."""
+        """Write closed_ms, closed_by, blocks and reason of these records."""
+        ...
+
+    def unblock(self, origin: str) -> None:
+        """Clear ``blocks`` of every open record of this source."""
         ...
 
     def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
@@ -264,6 +268,10 @@ class Reader(Protocol):
     def queue(self, name: str) -> Queue | None: ...
     def queue_page(self, after: str, limit: int) -> list[Queue]:
         """Queues by name, after ``after``."""
+        ...
+
+    def deleting(self, limit: int) -> list[str]:
+        """Names of queues that are being deleted."""
         ...
 
     def counts(self, queue: Queue) -> QueueCounts: ...

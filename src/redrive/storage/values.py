@@ -14,6 +14,7 @@ from redrive.domain.policy import QueuePolicy
 
 Kind = Literal["standard", "fifo"]
 QueueState = Literal["active", "paused", "deleting"]
+CONSUMERS_KEPT = 1_000  # distinct consumers of one slot that are told apart
 PRIORITIES = tuple(range(limits.PRIORITY_MAX, limits.PRIORITY_MIN - 1, -1))
 
 
@@ -48,15 +49,15 @@ class Queue(msgspec.Struct):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The priority levels in use, highest first."""
-        return PRIORITIES if self.policy.enable_priority else (0,)
+        """The priority levels in use, highest first; dead letters keep the level that they came with."""
+        return PRIORITIES if self.policy.enable_priority or self.holds_dead else (0,)
 
     @property
     def dead_letter_name(self) -> str:
         """Where its dead letters go: a dead-letter queue without one of its own keeps them itself."""
         if self.dead_letter_queue:
             return self.dead_letter_queue
-        return self.name if self.holds_dead else f"{self.name}.dlq"
+        return self.name if self.holds_dead else f"{self.title}.dlq"
 
 
 class Group(msgspec.Struct):
@@ -278,14 +279,26 @@ class StatsDelta(msgspec.Struct):
     unfenced: int = 0
     attempts_settled: dict[int, int] = {}
     service_ms: dict[int, int] = {}  # bucket index → count
+    consumers: set[str] = set()
+
+    def add(self, other: StatsDelta) -> None:
+        """Count what ``other`` counted."""
+        for name in ("published", "acked", "dead", "redriven", "expired", "unfenced"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for mine, theirs in (
+            (self.attempts_settled, other.attempts_settled),
+            (self.service_ms, other.service_ms),
+        ):
+            for key, count in theirs.items():
+                mine[key] = mine.get(key, 0) + count
+        if len(self.consumers) < CONSUMERS_KEPT:
+            self.consumers |= other.consumers
 
 
 def body_hash(message_id: str, job_key: str | None, headers: bytes | None, body: bytes) -> bytes:
     """The checksum over everything that a delivery hands out: 8 bytes."""
-    digest = hashlib.blake2b(message_id.encode(), digest_size=8)
-    digest.update(b"\x00%b\x00%b\x00" % ((job_key or "").encode(), headers or b""))
-    digest.update(body)
-    return digest.digest()
+    subject = b"%b\x00%b\x00%b\x00%b" % (message_id.encode(), (job_key or "").encode(), headers or b"", body)
+    return hashlib.blake2b(subject, digest_size=8, usedforsecurity=False).digest()
 
 
 def merged_groups(groups: Iterable[DeadGroup], limit: int) -> list[DeadGroup]:

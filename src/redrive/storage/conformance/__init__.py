@@ -4,7 +4,7 @@
 random commands; both observe transitions, and what they see must equal ``domain.states.TRANSITIONS``.
 """
 
-from redrive.storage.conformance.rig import Clock, Repeatable, Rig
+from redrive.storage.conformance.rig import Clock, Repeatable, Rig, Transition, damage_memory, table
 from redrive.storage.conformance.suite import EngineConformance
 
-__all__ = ["Clock", "EngineConformance", "Repeatable", "Rig"]
+__all__ = ["Clock", "EngineConformance", "Repeatable", "Rig", "Transition", "damage_memory", "table"]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from redrive.domain.errors import RedriveError
-from redrive.domain.states import Event, State
+from redrive.domain.states import TRANSITIONS, Event, State
 from redrive.storage import commands as c
 from redrive.storage.execute import Outcome, apply
+from redrive.storage.memory import MemoryEngine
 from redrive.storage.port import Engine
 from redrive.storage.values import Claimed, QueueCounts
 
+Transition = tuple[State, Event, State]
 START_MS = 1_800_000_000_000
+
+
+def table() -> set[Transition]:
+    """Every (from, event, to) of the transition table."""
+    return {(source, event, to) for (source, event), targets in TRANSITIONS.items() for to in targets}
 
 
 class Clock:
@@ -52,20 +60,45 @@ class Repeatable:
         return (self._next() * 0.618034) % 1.0
 
 
+def damage_memory(engine: MemoryEngine) -> Callable[[str], None]:
+    """The way to damage a stored body of the memory engine."""
+
+    def damage(message_id: str) -> None:
+        row = engine.tables.messages[engine.tables.numbers[message_id]]
+        row.body = row.body[:-1] + bytes([row.body[-1] ^ 1])
+
+    return damage
+
+
 class Rig:
-    """Commands in, answers out; the clock ticks with every batch unless ``ticking`` is off."""
+    """Commands in, answers out. ``seen`` counts every transition that happened; ``observe`` hears them too.
+
+    ``damage`` takes a message id and spoils its stored body: what a disk does.
+    """
 
     def __init__(
         self,
         engine: Engine,
         clock: Clock,
         observe: Callable[[State, Event, State], None] | None = None,
+        damage: Callable[[str], object] | None = None,
     ) -> None:
         self.engine = engine
         self.clock = clock
-        self.ticking = True
-        self._observe = observe
+        self.seen: Counter[Transition] = Counter()
+        self._heard = observe
+        self._damage = damage
         self._source = Repeatable()
+
+    def damage(self, message_id: str) -> None:
+        """Spoil the stored body of this message behind the engine's back."""
+        assert self._damage is not None, "this rig was made without a way to damage a body"
+        self._damage(message_id)
+
+    def _observe(self, source: State, event: Event, target: State) -> None:
+        self.seen[source, event, target] += 1
+        if self._heard is not None:
+            self._heard(source, event, target)
 
     def batch(self, *commands: c.Command) -> Outcome:
         """Apply commands as one batch."""

@@ -37,6 +37,8 @@ def _lease(work: Workspace, command: Lease) -> Leased:
         if not command.auto_create:
             raise QueueNotFound(f"queue {command.queue} is not found")
         queue = work.create_queue(command.queue, fifo=False, holds_dead=False, policy=QueuePolicy())
+    if command.consumer_id is not None:
+        work.stats[queue.id].consumers.add(command.consumer_id)
     visibility_ms = command.visibility_ms or queue.policy.visibility_timeout_default * 1000
     answer = Leased([], work.now_ms, visibility_ms)
     if queue.state != "active":
@@ -65,6 +67,7 @@ def _lease(work: Workspace, command: Lease) -> Leased:
 def _claim(work: Workspace, queue: Queue, room: int, terms: LeaseTerms) -> list[Claimed]:
     if queue.grouped:
         rows = work.tx.claim_groups(queue.id, room, terms)
+        work.heads_taken(rows)
     else:
         rows = work.tx.claim(queue.id, queue.levels, room, terms)
     if work.observe:

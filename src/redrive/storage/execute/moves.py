@@ -134,7 +134,8 @@ def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | 
     """Move to the dead-letter queue, with a record of why."""
     assert decision.bury is not None
     source = work.queue_of(facts)
-    if facts.dead:  # found corrupt on the dead side: kept there, never served
+    if facts.dead:  # found corrupt on the dead side: kept there, never served, in nobody's way
+        _leave_group(work, facts)
         facts.slot = Slot.HELD
         work.open_records[facts.message_id].reason = "checksum"
         work.closed.append(work.open_records[facts.message_id])
@@ -142,14 +143,20 @@ def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | 
         return
     target = work.dead_letter_queue(source)
     position, group = facts.position, _leave_group(work, facts)
-    blocks = group is not None and source.policy.fifo_on_dead == "block"
+    in_place = target.id == source.id  # published into the dead-letter queue by hand: it dies where it stands
+    blocks = (
+        group is not None
+        and source.policy.fifo_on_dead == "block"
+        and source.state != "deleting"  # its group goes with it; a namesake's group is another one
+        and not in_place  # there is no group behind it to protect
+    )
     if group is not None and blocks:
         group.blocked += 1
     record = DeadLetter(
         message_id=facts.message_id,
         delivery=facts.delivery,
         dlq_id=target.id,
-        origin=None if source.holds_dead else source.title,
+        origin=None if in_place else source.title,
         source_group=group.key if group else None,
         source_position=position,
         blocks=blocks,
@@ -169,9 +176,10 @@ def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | 
     work.stats[source.id].dead += 1
     facts.dead, facts.cancelled, facts.ended = True, False, decision.ended
     facts.queue_id, facts.due_ms, facts.expires_ms = target.id, work.now_ms, record.expires_ms
-    if target.grouped:
+    held = decision.bury == "checksum"
+    if target.grouped and not held:
         _join_group(work, facts, target, record.source_group or "", None)
-    facts.slot = Slot.HELD if decision.bury == "checksum" else facts.rest_slot
+    facts.slot = Slot.HELD if held else facts.rest_slot
     work.wake(target.id, facts.due_ms)
     work.mark(facts, Change.TRANSFER)
 
@@ -185,6 +193,8 @@ def _unbury(work: Workspace, facts: Facts, decision: Decision) -> None:
     _close(work, record, decision.close or "redriven")
     facts.dead, facts.queue_id = False, target.id
     facts.attempt = facts.releases = facts.first_failed_ms = 0
+    if not target.policy.enable_priority:  # a level that nobody claims would strand it
+        facts.priority = 0
     facts.redriven += 1
     facts.due_ms = decision.due_ms
     facts.expires_ms = work.now_ms + target.policy.retention_seconds * 1000

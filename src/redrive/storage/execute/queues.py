@@ -137,7 +137,13 @@ def update(work: Workspace, command: UpdateQueue) -> Queue:
         work.load_queues([command.dead_letter_queue])
         _will_hold_dead(work, _dead_letter_queue(work, command.name, command.dead_letter_queue))
         queue.dead_letter_queue = command.dead_letter_queue
-    queue.policy = merged(queue.policy, command.settings)
+    policy = merged(queue.policy, command.settings)
+    if queue.policy.enable_priority and not policy.enable_priority and work.tx.in_queue(queue.id, None, 1):
+        raise Conflict(
+            f"enable_priority of queue {queue.name} can be turned off only while it is empty",
+            hint="messages at other levels would never be delivered; drain or purge the queue first",
+        )
+    queue.policy = policy
     queue.implicit = False
     work.tx.update_queue(queue)
     if queue.policy.fifo_on_dead == "continue":
@@ -149,6 +155,7 @@ def update(work: Workspace, command: UpdateQueue) -> Queue:
 
 def _unblock(work: Workspace, queue: Queue) -> None:
     """No dead letter holds a group of this queue any longer."""
+    work.unblock(queue.name)
     while groups := work.tx.blocked_groups(queue.id, limits.BATCH_ENTRIES_MAX):
         for group in work.load_groups([(group.queue_id, group.key) for group in groups]).values():
             group.blocked = 0
@@ -160,12 +167,13 @@ def set_state(work: Workspace, command: SetQueueState) -> Queue:
     """Pause or resume delivery, or begin to delete: the name is free at once, the messages go in slices."""
     queue = _existing(work, command.name)
     if command.state == "deleting":
-        users = [name for name in work.tx.queues_naming(queue.name) if name != queue.name]
+        users = [name for name in work.tx.queues_naming(queue.name) if "/" not in name]  # not those going too
         if users:
             raise Conflict(
                 f"queue {queue.name} is the dead-letter queue of {', '.join(sorted(users)[:5])}",
                 hint="give those another dead_letter_queue, or delete them first",
             )
+        work.unblock(queue.name)
         del work.by_name[queue.name]
         queue.name = f"deleting/{queue.id}/{queue.name}"
         work.by_name[queue.name] = queue

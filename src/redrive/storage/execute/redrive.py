@@ -40,7 +40,8 @@ def redrive(work: Workspace, command: Redrive) -> Redriven:
         case = Case(Event.REDRIVE, facts, target.policy, work.now_ms, grouped=target.grouped)
         carry_out(work, Event.REDRIVE, facts, decide(case))
         moved += 1
-    for message_id in command.select.message_ids or ():
+    cut = len(ids) == command.max_messages  # who was cut off is not gone
+    for message_id in () if cut else command.select.message_ids or ():
         if message_id not in ids:
             skipped["gone"] += 1
     result = Redriven(moved, dict(skipped))

@@ -82,9 +82,11 @@ def _quick_acks(work: Workspace, commands: Sequence[Command], wanted: Counter[st
     if not items:
         return set()
     acked = work.tx.ack(items)
-    for row in acked:
-        work.count_ack(row.queue_id, row.attempt, row.leased_ms)
-        if work.observe:
+    same = Counter((row.queue_id, row.attempt, row.leased_ms) for row in acked)
+    for (queue_id, attempt, leased_ms), count in same.items():
+        work.count_ack(queue_id, attempt, leased_ms, count)
+    if work.observe:
+        for _ in acked:
             work.observe(State.LEASED, Event.ACK, State.GONE)
     return {row.message_id for row in acked}
 

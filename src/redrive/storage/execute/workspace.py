@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from redrive import seams
@@ -14,6 +15,7 @@ from redrive.domain.states import Event, State
 from redrive.storage.port import Transaction
 from redrive.storage.values import (
     Attempt,
+    Claimed,
     DeadLetter,
     Group,
     NewMessage,
@@ -23,6 +25,7 @@ from redrive.storage.values import (
 )  # fmt: skip
 
 T = TypeVar("T")
+_POSITIONS_A_MS = 1024
 Observer = Callable[[State, Event, State], None]
 
 
@@ -92,7 +95,7 @@ class Workspace:
 
     def dead_letter_queue(self, source: Queue) -> Queue:
         """Where the dead letters of ``source`` go, made on first use."""
-        name = source.dead_letter_name if source.state != "deleting" else f"{source.title}.dlq"
+        name = source.dead_letter_name
         self.load_queues([name])
         queue = self.by_name.get(name)
         if queue is None:
@@ -100,6 +103,9 @@ class Workspace:
             return self.create_queue(name, fifo=source.grouped, holds_dead=True, policy=policy)
         if not queue.holds_dead:  # somebody published there before the first dead letter came
             queue.holds_dead = True
+            if queue.implicit:
+                retention = max(queue.policy.retention_seconds, limits.DEAD_RETENTION_SECONDS)
+                queue.policy = replace(queue.policy, retention_seconds=retention)
             self.tx.update_queue(queue)
         return queue
 
@@ -140,10 +146,23 @@ class Workspace:
         """A group that was read with its messages."""
         return self._groups[group_id]
 
+    def heads_taken(self, rows: Iterable[Claimed]) -> None:
+        """The store has marked these rows' groups as busy; groups read before follow."""
+        for row in rows:
+            group = self._groups.get(row.group_id or 0)
+            if group is not None:
+                group.busy, group.head_due_ms = row.id, None
+
     def load_groups(self, keys: Iterable[tuple[int, str]]) -> dict[tuple[int, str], Group]:
         """The groups of these keys, made if need be; in the order that locks without deadlocks."""
         found = self.tx.groups(sorted(set(keys)))
-        return {key: self._groups.setdefault(group.id, group) for key, group in found.items()}
+        groups = {key: self._groups.setdefault(group.id, group) for key, group in found.items()}
+        for group in groups.values():
+            if (
+                group.next_position == 1
+            ):  # new, or made anew after it was pruned while a dead letter was away:
+                group.next_position = self.now_ms * _POSITIONS_A_MS  # places never come twice
+        return groups
 
     # -- changing
     def mark(self, facts: Facts, change: Change) -> None:
@@ -158,19 +177,26 @@ class Workspace:
         if stale:
             self._stale.add(group.id)
 
+    def unblock(self, origin: str) -> None:
+        """No open dead letter of this source holds its group; a later close must not free another's."""
+        self.tx.unblock(origin)
+        for record in self.open_records.values():
+            if record.origin == origin:
+                record.blocks = False
+
     def wake(self, queue_id: int, due_ms: int) -> None:
         """Something in this queue is due then; waiting consumers want to know."""
         known = self.due.get(queue_id)
         if known is None or due_ms < known:
             self.due[queue_id] = due_ms
 
-    def count_ack(self, queue_id: int, attempt: int, leased_ms: int) -> None:
-        """Statistics of one finished message."""
+    def count_ack(self, queue_id: int, attempt: int, leased_ms: int, count: int = 1) -> None:
+        """Statistics of finished messages."""
         delta = self.stats[queue_id]
-        delta.acked += 1
-        delta.attempts_settled[attempt] = delta.attempts_settled.get(attempt, 0) + 1
+        delta.acked += count
+        delta.attempts_settled[attempt] = delta.attempts_settled.get(attempt, 0) + count
         index = histogram.bucket(self.now_ms - leased_ms)
-        delta.service_ms[index] = delta.service_ms.get(index, 0) + 1
+        delta.service_ms[index] = delta.service_ms.get(index, 0) + count
 
     # -- writing
     def flush(self) -> None:

@@ -35,6 +35,9 @@ class MemoryReader:
         rows = sorted((q for q in self._t.queues.values() if q.name > after), key=lambda q: q.name)
         return [queue for queue in rows if queue.state != "deleting"][:limit]
 
+    def deleting(self, limit: int) -> list[str]:
+        return [queue.name for queue in self._t.queues.values() if queue.state == "deleting"][:limit]
+
     def counts(self, queue: Queue) -> QueueCounts:
         counts = QueueCounts()
         heads = {}

@@ -1,8 +1,11 @@
-"""Which dead letters a filter means."""
+"""Which dead letters a filter means, and which due rows one answer takes."""
 
 from __future__ import annotations
 
-from redrive.storage.memory.tables import Tables
+from collections.abc import Iterable
+
+from redrive.domain.facts import Ended
+from redrive.storage.memory.tables import Row, Tables
 from redrive.storage.values import DeadFilter, DeadLetter
 
 
@@ -31,3 +34,18 @@ def _matches(record: DeadLetter, select: DeadFilter) -> bool:
         and (select.attempts_min is None or record.attempts >= select.attempts_min)
         and (select.text is None or select.text.encode() in (record.error or b""))
     )
+
+
+def portion(rows: Iterable[Row], limit: int, bytes_max: int) -> list[Row]:
+    """How many of the due rows one answer takes: a suspect travels alone, and the bodies fit."""
+    taken: list[Row] = []
+    size = 0
+    for row in rows:
+        suspect = row.facts.ended == Ended.LOST
+        size += len(row.body)
+        if len(taken) == limit or (taken and (suspect or size > bytes_max)):
+            break
+        taken.append(row)
+        if suspect:
+            break
+    return taken

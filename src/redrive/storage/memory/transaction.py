@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 
 import msgspec
 
 from redrive.domain.facts import Ended, Facts, Slot
-from redrive.storage.memory.select import matching_dead
+from redrive.storage.memory.select import matching_dead, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
 from redrive.storage.port import LeaseTerms, Locked
 from redrive.storage.values import (
@@ -24,6 +24,14 @@ from redrive.storage.values import (
     Queue,
     Recorded,
     Tombstone,
+)  # fmt: skip
+
+#: What each move writes, as ``storage.port`` says; nothing else of the facts may reach the store.
+_TOUCHED = ("lease_until_ms", "cancelled")
+_RESCHEDULED = ("slot", "due_ms", "attempt", "releases", "ended", "first_failed_ms")
+_TRANSFERRED = (
+    "slot", "queue_id", "priority", "due_ms", "expires_ms", "attempt", "releases", "ended", "cancelled", "dead",
+    "group_id", "position", "first_failed_ms", "redriven",
 )  # fmt: skip
 
 
@@ -128,7 +136,7 @@ class MemoryTransaction:
             and row.facts.due_ms <= self.now_ms
         ]
         due.sort(key=lambda row: (-row.facts.priority, row.facts.due_ms, row.facts.id))
-        return [self._lease(row, terms) for row in _portion(due, limit, terms.bytes_max)]
+        return [self._lease(row, terms) for row in portion(due, limit, terms.bytes_max)]
 
     def claim_groups(self, queue_id: int, limit: int, terms: LeaseTerms) -> list[Claimed]:
         due = [
@@ -141,7 +149,7 @@ class MemoryTransaction:
         due.sort(key=lambda group: (group.head_due_ms, group.id))
         heads = [self._t.messages[head.id] for g in due if (head := self._head(g.id)) is not None]
         claimed = []
-        for row in _portion(heads, limit, terms.bytes_max):
+        for row in portion(heads, limit, terms.bytes_max):
             assert row.facts.group_id is not None
             group = self._t.groups[row.facts.group_id]
             taken = msgspec.structs.replace(group, head_due_ms=None, busy=row.facts.id)
@@ -227,13 +235,13 @@ class MemoryTransaction:
             self._t.put(self._t.messages, facts.id, Row(facts, new.job_key, new.headers, new.body))
 
     def touch(self, rows: Sequence[Facts]) -> None:
-        self._move(rows)
+        self._move(rows, _TOUCHED)
 
     def reschedule(self, rows: Sequence[Facts]) -> None:
-        self._move(rows)
+        self._move(rows, _RESCHEDULED)
 
     def transfer(self, rows: Sequence[Facts]) -> None:
-        self._move(rows)
+        self._move(rows, _TRANSFERRED)
 
     def remove(self, rows: Sequence[Facts]) -> None:
         for facts in rows:
@@ -256,6 +264,11 @@ class MemoryTransaction:
             key = record.message_id, record.redrive_count
             if key in self._t.dead:
                 self._t.put(self._t.dead, key, copy(record))
+
+    def unblock(self, origin: str) -> None:
+        for key, record in list(self._t.dead.items()):
+            if record.origin == origin and record.closed_ms is None:
+                self._t.put(self._t.dead, key, msgspec.structs.replace(record, blocks=False))
 
     def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
         return [record.message_id for record in matching_dead(self._t, select)[:limit]]
@@ -338,10 +351,11 @@ class MemoryTransaction:
             self._t.messages, facts.id, msgspec.structs.replace(self._t.messages[facts.id], facts=copy(facts))
         )
 
-    def _move(self, rows: Sequence[Facts]) -> None:
+    def _move(self, rows: Sequence[Facts], fields: Sequence[str]) -> None:
         for facts in rows:
-            assert self._t.messages[facts.id].facts.delivery == facts.delivery
-            self._write(facts)
+            stored = self._t.messages[facts.id].facts
+            assert stored.delivery == facts.delivery
+            self._write(msgspec.structs.replace(stored, **{name: getattr(facts, name) for name in fields}))
 
     def _head(self, group_id: int) -> Facts | None:
         members = (
@@ -349,7 +363,7 @@ class MemoryTransaction:
             for row in self._t.messages.values()
             if row.facts.group_id == group_id and row.facts.slot == Slot.IN_GROUP
         )
-        return min(members, key=lambda facts: facts.position, default=None)
+        return min(members, key=lambda facts: (facts.position, facts.id), default=None)
 
     def _lease(self, row: Row, terms: LeaseTerms, group_key: str | None = None) -> Claimed:
         before = row.facts
@@ -370,18 +384,3 @@ class MemoryTransaction:
             before.ended, facts.enqueued_ms, facts.group_id, row.headers, row.body, facts.body_hash,
             facts.dead, facts.redriven, facts.handle, group_key,
         )  # fmt: skip
-
-
-def _portion(rows: Iterable[Row], limit: int, bytes_max: int) -> list[Row]:
-    """How many of the due rows one answer takes: a suspect travels alone, and the bodies fit."""
-    portion: list[Row] = []
-    size = 0
-    for row in rows:
-        suspect = row.facts.ended == Ended.LOST
-        size += len(row.body)
-        if len(portion) == limit or (portion and (suspect or size > bytes_max)):
-            break
-        portion.append(row)
-        if suspect:
-            break
-    return portion

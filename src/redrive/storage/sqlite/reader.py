@@ -60,6 +60,9 @@ class SqliteReader:
     def queue_page(self, after: str, limit: int) -> list[Queue]:
         return [r.queue_from(row) for row in self._all("queue_page", (after, limit))]
 
+    def deleting(self, limit: int) -> list[str]:
+        return [row[0] for row in self._all("deleting", (limit,))]
+
     def counts(self, queue: Queue) -> QueueCounts:
         bounds = {"queue": queue.id, "now": self.now_ms}
         ready, delayed, oldest = self._all("count_ready", bounds)[0]

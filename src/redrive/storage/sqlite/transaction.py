@@ -236,6 +236,9 @@ class SqliteTransaction:
             [(d.closed_ms, d.closed_by, d.blocks, d.reason, d.message_id, d.redrive_count) for d in rows],
         )
 
+    def unblock(self, origin: str) -> None:
+        self._run(SQL["unblock"].sql, (origin,))
+
     def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
         parameters = r.filter_parameters(select, limit=limit)
         found: dict[str, int] = {}

@@ -1,0 +1,171 @@
+"""Keys, the audit log and backups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from redrive.contract import shapes
+from redrive.contract.idempotency import Idempotency
+from redrive.contract.instants import rfc3339, rfc3339_or_none
+from redrive.domain import limits
+from redrive.domain.errors import Conflict, Forbidden, InvalidRequest, RedriveError
+from redrive.service.access import EVERY_QUEUE, Caller
+from redrive.service.context import Context, audit
+from redrive.service.looking import cursor_number
+from redrive.service.work import Read
+from redrive.storage import commands as c
+from redrive.storage.port import Reader
+from redrive.storage.values import AuditRow, KeyRow
+
+_DEFAULT_SCOPES = ("publish", "consume")
+
+
+def create_key(context: Context, caller: Caller, request: shapes.KeyCreate, _key: Idempotency | None) -> Read:
+    """A new key; its secret is in this answer and nowhere else."""
+
+    def run() -> shapes.KeyCreated:
+        scopes = tuple(request.scopes or _DEFAULT_SCOPES)
+        queues = tuple(request.queues or EVERY_QUEUE)
+        row, secret = context.access.new_key(request.name, scopes, queues, request.expires_at)
+        _store(context, row, audit(caller, "key.create", row.key_id))
+        return shapes.KeyCreated(**_fields(row), secret=secret)
+
+    return Read(run)
+
+
+def list_keys(context: Context, _caller: Caller, request: shapes.KeyList, _key: Idempotency | None) -> Read:
+    """A page of keys, without secrets."""
+
+    def run() -> shapes.KeyPage:
+        rows, start = context.access.rows(), cursor_number(request.cursor)
+        end = start + (request.limit or limits.LIST_LIMIT_DEFAULT)
+        items = [shapes.KeyRecord(**_fields(row)) for row in rows[start:end]]
+        return shapes.KeyPage(items=items, next_cursor=str(end) if len(rows) > end else None)
+
+    return Read(run)
+
+
+def rotate_key(context: Context, caller: Caller, request: shapes.KeyRotate, _key: Idempotency | None) -> Read:
+    """A second key with the same rights; both live until the old one is revoked."""
+
+    def run() -> shapes.KeyCreated:
+        old = context.access.row(request.id)
+        if old.revoked_ms is not None:
+            raise Conflict(f"key {request.id} is revoked; create a new one")
+        row, secret = context.access.new_key(old.name, old.scopes, old.queues, old.expires_ms)
+        _store(context, row, audit(caller, "key.rotate", f"{old.key_id} -> {row.key_id}"))
+        return shapes.KeyCreated(**_fields(row), secret=secret)
+
+    return Read(run)
+
+
+def revoke_key(context: Context, caller: Caller, request: shapes.KeyRevoke, _key: Idempotency | None) -> Read:
+    """End a key; revoking again changes nothing."""
+
+    def run() -> shapes.KeyRecord:
+        row = context.access.row(request.id)
+        if row.revoked_ms is None:
+            now_ms = context.engine.read(lambda reader: reader.now_ms)
+            row = msgspec.structs.replace(row, revoked_ms=now_ms)
+            _store(context, row, audit(caller, "key.revoke", request.id, request.reason))
+        return shapes.KeyRecord(**_fields(row))
+
+    return Read(run)
+
+
+def list_audit(context: Context, caller: Caller, request: shapes.AuditList, _key: Idempotency | None) -> Read:
+    """The audit log, newest first. Rows about queues that the key may not see are left out."""
+
+    def run() -> shapes.AuditPage:
+        limit = request.limit or limits.LIST_LIMIT_DEFAULT
+        after, found = cursor_number(request.cursor), list[AuditRow]()
+        while len(found) <= limit:
+            page = context.engine.read(_page_after(after))
+            found += [row for row in page if _asked_for(row, request, caller)]
+            if len(page) < limits.LIST_LIMIT_MAX:
+                break
+            after = page[-1].id
+        more = str(found[limit - 1].id) if len(found) > limit else None
+        return shapes.AuditPage(items=[_audit_record(row) for row in found[:limit]], next_cursor=more)
+
+    return Read(run)
+
+
+def _page_after(number: int) -> Callable[[Reader], list[AuditRow]]:
+    return lambda reader: reader.audit_page(number, limits.LIST_LIMIT_MAX)
+
+
+def backup(context: Context, caller: Caller, request: shapes.Backup, _key: Idempotency | None) -> Read:
+    """A consistent copy in the configured directory, while the service goes on."""
+
+    def run() -> shapes.BackupDone:
+        copy = getattr(context.engine, "backup", None)
+        if copy is None:
+            raise Conflict(
+                f"the {context.engine.name} store has no backup of its own",
+                hint="use the database's own tools (pg_basebackup, pg_dump)",
+            )
+        if context.backup_directory is None:
+            raise Forbidden(
+                "no backup directory is configured", hint="start the server with --backup-directory"
+            )
+        context.backup_directory.mkdir(parents=True, exist_ok=True)
+        target = context.backup_directory / request.name
+        if target.parent != context.backup_directory:
+            raise InvalidRequest(f"name must be a plain file name, got {request.name!r}")
+        try:
+            size = int(copy(target))
+        except FileExistsError:
+            raise Conflict(f"a backup named {request.name} exists; it is never overwritten") from None
+        context.committer.call(c.WriteAudit(audit(caller, "admin.backup", request.name)))
+        now_ms = context.engine.read(lambda reader: reader.now_ms)
+        return shapes.BackupDone(name=request.name, bytes=size, finished_at=rfc3339(now_ms))
+
+    return Read(run)
+
+
+def _store(context: Context, row: KeyRow, entry: AuditRow) -> None:
+    answer = context.committer.call(c.PutKey(row, entry))
+    if isinstance(answer, RedriveError):
+        raise answer
+    context.access.reload()
+
+
+def _fields(row: KeyRow) -> dict[str, Any]:
+    return {
+        "id": row.key_id,
+        "name": row.name,
+        "scopes": list(row.scopes),
+        "queues": list(row.queues),
+        "created_at": rfc3339(row.created_ms),
+        "expires_at": rfc3339_or_none(row.expires_ms),
+        "revoked_at": rfc3339_or_none(row.revoked_ms),
+    }
+
+
+def _asked_for(row: AuditRow, request: shapes.AuditList, caller: Caller) -> bool:
+    about_queue = row.action.startswith(("queue.", "dlq."))
+    return (
+        (request.action is None or row.action == request.action)
+        and (request.queue is None or row.target == request.queue)
+        and (request.since is None or row.at_ms >= request.since)
+        and (request.until is None or row.at_ms < request.until)
+        and (not about_queue or caller.may_see(row.target))
+    )
+
+
+def _audit_record(row: AuditRow) -> shapes.AuditRecord:
+    return shapes.AuditRecord(
+        id=str(row.id),
+        at=rfc3339(row.at_ms),
+        actor=row.actor,
+        action=row.action,
+        queue=row.target,
+        reason=row.reason,
+        selection_sha256=row.selection_hash,
+        outcome=row.outcome,
+        details=msgspec.json.decode(row.detail),
+    )

@@ -1,0 +1,255 @@
+"""The group committer: everything that waits becomes one transaction, and is answered when it is on disk.
+
+One thread owns the engine's writes. Durability and speed come from the same place: the more requests wait,
+the more of them share one commit. The rules are those of docs/decisions/0004-committer.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from redrive import seams
+from redrive.domain.errors import Internal, OutcomeUnknown, Overloaded, RedriveError, StorageFull
+from redrive.service.batching import PENDING_COST_MAX, Lanes
+from redrive.service.parking import WAITERS_MAX, Parking
+from redrive.service.ticket import Reply, Ticket
+from redrive.storage import commands as c
+from redrive.storage.execute import Deferred, Outcome, apply
+from redrive.storage.port import DiskFull, Engine, Lost, UnknownOutcome
+
+DEFERRALS_MAX: Final = 50
+CALL_SECONDS_MAX: Final = 60.0
+_LOG = logging.getLogger("redrive.committer")
+
+
+class Committer:
+    """Takes commands from any thread, commits them in batches, replies on its own thread.
+
+    ``after`` hears of every committed outcome (statistics, wake-ups of other nodes).
+    """
+
+    def __init__(self, engine: Engine, after: Callable[[Outcome], None] | None = None) -> None:
+        self._engine = engine
+        self._after = after
+        self._lanes = Lanes()
+        self._parking = Parking()
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._loop, name="redrive-committer", daemon=True)
+        self.failed: str | None = None  # why the last commit failed, until one succeeds
+
+    def start(self) -> None:
+        """Begin to commit."""
+        self._thread.start()
+
+    def submit(self, command: c.Command, reply: Reply) -> Ticket:
+        """Let ``command`` join a batch; ``reply`` gets its result or its refusal.
+
+        Raises ``Overloaded`` when too much waits already, or when the service is stopping.
+        """
+        wait_seconds = command.wait_seconds if isinstance(command, c.Lease) else 0.0
+        ticket = Ticket(command, reply, seams.monotonic() + wait_seconds)
+        with self._changed:
+            if self._stopping:
+                raise Overloaded("the service is stopping", hint="repeat the request", retry_after=1)
+            if not self._lanes.has_room(ticket):
+                raise Overloaded(
+                    f"{self._lanes.cost:.0f} rows of work are waiting (at most {PENDING_COST_MAX:.0f})",
+                    hint="repeat the request after the time of Retry-After",
+                    retry_after=1,
+                )
+            self._lanes.add(ticket)
+            self._changed.notify()
+        return ticket
+
+    def call(self, command: c.Command, seconds: float = CALL_SECONDS_MAX) -> object:
+        """Commit ``command`` and wait for its result; refusals are raised."""
+        done = threading.Event()
+        results: list[object] = []
+
+        def reply(result: object) -> None:
+            results.append(result)
+            done.set()
+
+        wait_seconds = command.wait_seconds if isinstance(command, c.Lease) else 0.0
+        ticket = self.submit(command, reply)
+        if not seams.wait(done, seconds + wait_seconds):
+            ticket.cancel()
+            raise OutcomeUnknown(f"no answer within {seconds:.0f} s; what became of the request is unknown")
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        return results[0]
+
+    def wake(self, names: Sequence[str]) -> None:
+        """Another node made something due in these queues."""
+        with self._changed:
+            for name in names:
+                for ticket in self._parking.wake(name):
+                    self._lanes.add(ticket)
+            self._changed.notify()
+
+    def waiting_for(self) -> list[str]:
+        """The queues that a long poll waits for."""
+        with self._changed:
+            return self._parking.names()
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """Finish what was accepted, answer who waits with nothing, take nothing new."""
+        with self._changed:
+            self._stopping = True
+            parked = self._parking.empty()
+            self._changed.notify()
+        for ticket in parked:
+            self._answer(ticket, _nothing(ticket))
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    # -- the committer's own thread
+    def _loop(self) -> None:
+        while True:
+            with self._changed:
+                over, batch = self._next()
+                if batch is None:
+                    return
+            for ticket in over:
+                self._answer(ticket, _nothing(ticket))
+            if batch:
+                self._commit(batch)
+
+    def _next(self) -> tuple[list[Ticket], list[Ticket] | None]:
+        """Wait for work; who waited in vain, and the batch. None: stopped and nothing is left."""
+        while True:
+            now = seams.monotonic()
+            over, woken = self._parking.ring(now)
+            for ticket in woken:
+                self._lanes.add(ticket)
+            if self._lanes:
+                batch = self._lanes.fill()
+                return over, self._with_waiters(batch)
+            if over:
+                return over, []
+            if self._stopping:
+                return [], None
+            alarm = self._parking.next_alarm()
+            self._changed.wait(None if alarm is None else max(0.0, alarm - now) / seams.TIME_FACTOR)
+
+    def _with_waiters(self, batch: list[Ticket]) -> list[Ticket]:
+        """A publish brings the waiters along that it can feed: one transaction stores and leases."""
+        for ticket in list(batch):
+            command = ticket.command
+            if isinstance(command, c.Publish) and self._parking.has(command.queue):
+                batch.extend(self._parking.wake(command.queue, len(command.entries)))
+        return batch
+
+    def _commit(self, batch: list[Ticket]) -> None:
+        commands = [ticket.command for ticket in batch]
+        try:
+            outcome = self._engine.run(lambda tx: apply(tx, commands))
+        except Lost as error:
+            self._lost(batch, error)
+        except Exception:  # noqa: BLE001 - whatever it is, the loop and its other callers go on
+            if len(batch) == 1:
+                _LOG.exception("a command failed: %s", type(commands[0]).__name__)
+                self._answer(batch[0], Internal("the command failed; nothing of it was done"))
+                return
+            middle = len(batch) // 2
+            self._commit(batch[:middle])
+            self._commit(batch[middle:])
+        else:
+            self.failed = None
+            self._committed(batch, outcome)
+
+    def _lost(self, batch: list[Ticket], error: Lost) -> None:
+        self.failed = str(error)
+        _LOG.error("a batch of %d was not committed: %s", len(batch), error)
+        for ticket in batch:
+            self._answer(ticket, _refusal(error))
+
+    def _committed(self, batch: list[Ticket], outcome: Outcome) -> None:
+        answers: list[tuple[Ticket, object]] = []
+        with self._changed:
+            for ticket, result in zip(batch, outcome.results, strict=True):
+                if isinstance(result, Deferred):
+                    answers.extend(self._defer(ticket, result))
+                elif isinstance(result, c.Leased):
+                    answers.extend(self._leased(ticket, result))
+                else:
+                    answers.append((ticket, result))
+            now_ms = outcome.now_ms
+            for name, due_ms in outcome.due.items():
+                self._is_due(name, due_ms, now_ms)
+        if self._after is not None:
+            self._after(outcome)
+        for ticket, result in answers:
+            self._answer(ticket, result)
+
+    def _defer(self, ticket: Ticket, result: Deferred) -> list[tuple[Ticket, object]]:
+        ticket.deferrals += 1
+        if ticket.deferrals > DEFERRALS_MAX:
+            refusal = Overloaded("another transaction holds the message", hint="repeat it", retry_after=1)
+            return [(ticket, refusal)]
+        if isinstance(ticket.command, c.Ack):
+            ticket.command.acknowledged = result.acknowledged
+        self._lanes.add(ticket)
+        return []
+
+    def _leased(self, ticket: Ticket, result: c.Leased) -> list[tuple[Ticket, object]]:
+        """A lease that found something wakes the next waiter; one that found nothing may wait."""
+        assert isinstance(ticket.command, c.Lease)
+        name = ticket.command.queue
+        if result.messages:
+            for waiter in self._parking.wake(name):
+                self._lanes.add(waiter)
+            if ticket.cancelled:
+                for message in result.messages:
+                    back = c.Release(message.message_id, message.handle)
+                    self._lanes.add(Ticket(back, _nobody, 0.0))
+            return [(ticket, result)]
+        now = seams.monotonic()
+        if ticket.deadline <= now or ticket.cancelled or self._stopping:
+            return [(ticket, result)]
+        if self._parking.count >= WAITERS_MAX:
+            text = f"{WAITERS_MAX} long polls are waiting already"
+            return [(ticket, Overloaded(text, retry_after=1))]
+        self._parking.park(ticket, name)
+        if result.next_due_ms is not None:
+            self._is_due(name, result.next_due_ms, result.leased_ms)
+        return []
+
+    def _is_due(self, name: str, due_ms: int, now_ms: int) -> None:
+        if not self._parking.has(name):
+            return
+        if due_ms <= now_ms:
+            for waiter in self._parking.wake(name):
+                self._lanes.add(waiter)
+        else:
+            self._parking.set_alarm(name, seams.monotonic() + (due_ms - now_ms) / 1000)
+
+    def _answer(self, ticket: Ticket, result: object) -> None:
+        try:
+            ticket.reply(result)
+        except Exception:  # noqa: BLE001 - whatever it is, the loop and its other callers go on
+            _LOG.exception("a reply failed; its request was committed")
+
+
+def _nobody(_result: object) -> None:
+    """The reply of a command that nobody waits for."""
+
+
+def _nothing(ticket: Ticket) -> object:
+    """The empty answer of a lease that waited in vain."""
+    command = ticket.command
+    visibility_ms = command.visibility_ms if isinstance(command, c.Lease) else None
+    return c.Leased([], 0, visibility_ms or 0)
+
+
+def _refusal(error: Lost) -> RedriveError:
+    """What a failed commit is to the caller: nothing was done, or nobody knows."""
+    if isinstance(error, DiskFull):
+        return StorageFull(str(error), hint="acks and reads go on; free some space", retry_after=5)
+    if isinstance(error, UnknownOutcome):
+        return OutcomeUnknown(str(error), hint="repeat it with the same idempotency key or handle")
+    return Overloaded(f"nothing was done: {error}", hint="repeat the request", retry_after=1)

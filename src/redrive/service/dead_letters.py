@@ -1,0 +1,186 @@
+"""Dead letters: listed, grouped, sent back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from redrive.contract import shapes
+from redrive.contract.idempotency import Idempotency
+from redrive.contract.instants import rfc3339
+from redrive.domain import limits
+from redrive.domain.errors import InvalidRequest, LimitExceeded, RedriveError
+from redrive.domain.policy import QueuePolicy
+from redrive.service.access import Caller
+from redrive.service.context import Context, audit, find_queue, idempotent
+from redrive.service.looking import error_record, payload_of
+from redrive.service.work import Commit, Read
+from redrive.storage import commands as c
+from redrive.storage.port import Reader
+from redrive.storage.values import DeadFilter, StoredMessage
+
+_GROUPS_MAX = 1_000
+
+
+def listed(
+    context: Context, caller: Caller, request: shapes.DeadLetterList, _key: Idempotency | None
+) -> Read:
+    """A page of open dead letters, oldest first."""
+
+    def run() -> shapes.DeadLetterPage:
+        _known(context, caller, request.queue)
+        limit = request.limit or limits.LIST_LIMIT_DEFAULT
+        select, after = _filter(request, request.reason), _cursor(request.cursor)
+
+        def look(reader: Reader) -> list[tuple[StoredMessage, QueuePolicy]]:
+            page = reader.dead_page(select, after, limit + 1)
+            policies: dict[str, QueuePolicy] = {}
+            for name in {_policy_queue(stored) for stored in page}:
+                queue = reader.queue(name)
+                policies[name] = queue.policy if queue else QueuePolicy()
+            return [(stored, policies[_policy_queue(stored)]) for stored in page]
+
+        found = context.engine.read(look)
+        items = [_item(stored, policy) for stored, policy in found[:limit]]
+        more = None
+        if len(found) > limit:
+            record = found[limit - 1][0].record
+            assert record is not None
+            more = f"{record.dead_ms}.{record.message_id}"
+        return shapes.DeadLetterPage(items=items, next_cursor=more)
+
+    return Read(run)
+
+
+def groups(
+    context: Context, caller: Caller, request: shapes.DeadLetterGroups, _key: Idempotency | None
+) -> Read:
+    """Open dead letters by fingerprint."""
+
+    def run() -> shapes.GroupList:
+        _known(context, caller, request.queue)
+        select = _filter(request, request.reason)
+        limit = request.limit or limits.LIST_LIMIT_DEFAULT
+
+        def look(reader: Reader) -> list[shapes.DeadLetterGroup]:
+            found = []
+            for group in reader.dead_groups(select, min(limit, _GROUPS_MAX)):
+                sample = reader.message(group.sample)
+                record = sample.record if sample else None
+                found.append(
+                    shapes.DeadLetterGroup(
+                        fingerprint=group.fingerprint,
+                        count=group.count,
+                        first_dead_at=rfc3339(group.first_ms),
+                        last_dead_at=rfc3339(group.last_ms),
+                        reason=group.reason,
+                        error=error_record(record.error) if record else None,
+                        sample_message_id=group.sample,
+                        sample_job_key=record.job_key if record else group.sample,
+                    )
+                )
+            return found
+
+        return shapes.GroupList(items=context.engine.read(look))
+
+    return Read(run)
+
+
+def redrive(
+    context: Context, caller: Caller, request: shapes.DeadLetterRedrive, key: Idempotency | None
+) -> Commit:
+    """Send selected dead letters back; without ids or filters the oldest ``max_messages``."""
+    if not caller.may_see(request.queue):
+        find_queue(context, caller, request.queue)
+    select = _filter(request, request.dead_reason, request.message_ids)
+    count = request.max_messages or limits.REDRIVE_MESSAGES_DEFAULT
+    if request.message_ids is not None:
+        count = min(len(request.message_ids), request.max_messages or len(request.message_ids))
+    if count > limits.BATCH_ENTRIES_MAX:
+        raise LimitExceeded(
+            f"max_messages must be at most {limits.BATCH_ENTRIES_MAX} in one call, got {count}",
+            details={"field": "max_messages", "limit": limits.BATCH_ENTRIES_MAX, "actual": count},
+        )
+    explicit = select != DeadFilter(queue=request.queue)
+    command = c.Redrive(
+        select,
+        count,
+        explicit,
+        request.reason,
+        caller.visible,
+        idempotent(key),
+        audit(caller, "dlq.redrive", request.queue, request.reason),
+    )
+
+    def finish(result: Any) -> Any:
+        if isinstance(result, RedriveError):
+            raise result
+        answer = shapes.Redriven(redriven=result.redriven)
+        return shapes.Replayed(answer) if result.replayed else answer
+
+    return Commit(command, finish)
+
+
+def _known(context: Context, caller: Caller, name: str) -> None:
+    """The queue exists, or dead letters stand under its name although it was deleted."""
+    select = DeadFilter(queue=name)
+    if caller.may_see(name) and context.engine.read(lambda reader: reader.dead_page(select, (0, ""), 1)):
+        return
+    find_queue(context, caller, name)
+
+
+def _filter(
+    request: shapes.DeadLetterFilter, reason: str | None, message_ids: list[str] | None = None
+) -> DeadFilter:
+    return DeadFilter(
+        queue=request.queue,
+        message_ids=None if message_ids is None else tuple(message_ids),
+        reason=reason,
+        error_type=request.error_type,
+        fingerprint=request.fingerprint,
+        job_key=request.job_key,
+        since_ms=request.since,
+        until_ms=request.until,
+        attempts_min=request.attempts_min,
+        text=request.text,
+    )
+
+
+def _cursor(cursor: str | None) -> tuple[int, str]:
+    if cursor is None:
+        return 0, ""
+    at, _, message_id = cursor.partition(".")
+    if not at.isascii() or not at.isdigit() or len(at) > 15 or not message_id:
+        raise InvalidRequest("cursor is not one that this list gave out", details={"field": "cursor"})
+    return int(at), message_id
+
+
+def _policy_queue(stored: StoredMessage) -> str:
+    return (stored.record.origin if stored.record else None) or stored.queue
+
+
+def _item(stored: StoredMessage, policy: QueuePolicy) -> shapes.DeadLetterItem:
+    facts, record = stored.facts, stored.record
+    assert record is not None
+    return shapes.DeadLetterItem(
+        message_id=facts.message_id,
+        job_key=facts.job_key,
+        queue=stored.queue,
+        payload=payload_of(stored, policy),
+        attempt=facts.attempt,
+        delivery=facts.delivery,
+        enqueued_at=rfc3339(facts.enqueued_ms),
+        message_group_id=record.source_group or None,
+        priority=facts.priority,
+        headers=Raw(stored.headers) if stored.headers else Raw(b"{}"),
+        reason=record.reason,
+        error=error_record(record.error),
+        fingerprint=record.fingerprint,
+        attempts=record.attempts,
+        first_failed_at=rfc3339(record.first_failed_ms),
+        dead_at=rfc3339(record.dead_ms),
+        expires_at=rfc3339(record.expires_ms),
+        redrive_count=record.redrive_count,
+        origin=record.origin,
+    )

@@ -1,0 +1,188 @@
+"""Looking without touching: messages, one message with its history, statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from redrive.contract import shapes
+from redrive.contract.idempotency import Idempotency
+from redrive.contract.instants import rfc3339, rfc3339_or_none
+from redrive.domain import limits
+from redrive.domain.errors import InvalidRequest, MessageNotFound
+from redrive.domain.facts import PREVIOUS, Slot
+from redrive.domain.policy import QueuePolicy
+from redrive.domain.redaction import redacted
+from redrive.service import statistics
+from redrive.service.access import Caller
+from redrive.service.context import Context, find_queue
+from redrive.service.work import Read
+from redrive.storage.execute.settle import state_name
+from redrive.storage.port import Reader
+from redrive.storage.values import Attempt, DeadLetter, StoredMessage
+
+_NO_HEADERS = Raw(b"{}")
+
+
+def stats(context: Context, caller: Caller, request: shapes.QueueStatsGet, _key: Idempotency | None) -> Read:
+    """The numbers of one queue."""
+
+    def run() -> shapes.QueueStats:
+        queue = find_queue(context, caller, request.queue)
+        found = context.engine.read(lambda reader: statistics.gather(reader, queue))
+        counts, totals = found.counts, found.totals
+        p50, p95, p99 = statistics.percentiles(found.service_ms)
+        return shapes.QueueStats(
+            queue=queue.name,
+            ready=counts.ready,
+            delayed=counts.delayed,
+            leased=counts.leased,
+            waiting=counts.waiting,
+            dead=counts.dead,
+            oldest_ready_age_seconds=found.oldest_ready_age_seconds,
+            oldest_dead_age_seconds=found.oldest_dead_age_seconds,
+            dead_per_minute=found.dead_per_minute,
+            attempts={str(attempt): count for attempt, count in sorted(counts.attempts.items())},
+            attempts_settled={str(n): count for n, count in sorted(found.attempts_settled.items())},
+            published_total=totals.published,
+            acked_total=totals.acked,
+            dead_total=totals.dead,
+            redriven_total=totals.redriven,
+            expired_total=totals.expired,
+            service_time_ms=shapes.Percentiles(p50=p50, p95=p95, p99=p99),
+            consumers=found.consumers,
+            arrivals_per_minute=found.arrivals_per_minute,
+            unfenced_settles_total=totals.unfenced,
+            blocked_groups=counts.blocked_groups,
+            paused=queue.state == "paused",
+        )
+
+    return Read(run)
+
+
+def messages(context: Context, caller: Caller, request: shapes.MessageList, _key: Idempotency | None) -> Read:
+    """A page of a queue's messages, in the order in which they came."""
+
+    def run() -> shapes.MessagePage:
+        queue = find_queue(context, caller, request.queue)
+        limit = request.limit or limits.LIST_LIMIT_DEFAULT
+        after = cursor_number(request.cursor)
+
+        def look(reader: Reader) -> tuple[list[StoredMessage], int]:
+            return reader.messages(queue, request.state, request.since, after, limit + 1), reader.now_ms
+
+        found, now_ms = context.engine.read(look)
+        page = found[:limit]
+        items = [shapes.MessageItem(**view(stored, queue.policy, now_ms)) for stored in page]
+        more = str(page[-1].facts.id) if len(found) > limit else None
+        return shapes.MessagePage(items=items, next_cursor=more)
+
+    return Read(run)
+
+
+def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: Idempotency | None) -> Read:
+    """One message with its attempts and its stays in the dead letters."""
+
+    def run() -> shapes.MessageRecord:
+        def look(reader: Reader) -> Any:
+            stored = reader.message(request.message_id)
+            if stored is None or not may_see(caller, stored):
+                return None
+            queue = reader.queue(stored.queue)
+            policy = queue.policy if queue else QueuePolicy()
+            return (
+                view(stored, policy, reader.now_ms),
+                reader.attempts(request.message_id),
+                reader.records(request.message_id),
+            )
+
+        found = context.engine.read(look)
+        if found is None:
+            raise MessageNotFound(f"message {request.message_id} is not found: it is gone or never existed")
+        fields, attempts, records = found
+        queue_names = {"queue": fields["queue"]}
+        return shapes.MessageRecord(
+            **fields,
+            attempts=[_attempt(attempt) for attempt in attempts],
+            lineage=[_lineage(row, queue_names["queue"]) for row in records],
+        )
+
+    return Read(run)
+
+
+def may_see(caller: Caller, stored: StoredMessage) -> bool:
+    """By the message's own queue, or by its source."""
+    origin = stored.record.origin if stored.record else None
+    return caller.may_see(stored.queue) or (origin is not None and caller.may_see(origin))
+
+
+def payload_of(stored: StoredMessage, policy: QueuePolicy) -> Raw:
+    """The payload for a page: exact, or with the queue's redacted fields masked."""
+    if not policy.redact:
+        return Raw(stored.body)
+    return Raw(msgspec.json.encode(redacted(msgspec.json.decode(stored.body), policy.redact)))
+
+
+def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, Any]:
+    """The fields of a message as the contract shows it."""
+    facts = stored.facts
+    leased = facts.slot == Slot.LEASED
+    return {
+        "message_id": facts.message_id,
+        "job_key": facts.job_key,
+        "queue": stored.queue,
+        "state": state_name(facts, now_ms),
+        "payload": payload_of(stored, policy),
+        "attempt": facts.attempt,
+        "delivery": facts.delivery,
+        "previous": PREVIOUS[facts.ended],
+        "enqueued_at": rfc3339(facts.enqueued_ms),
+        "visible_at": None if leased else rfc3339(facts.due_ms),
+        "lease_expires_at": rfc3339(facts.lease_until_ms) if leased else None,
+        "expires_at": rfc3339(facts.expires_ms),
+        "message_group_id": stored.group_key or None,
+        "priority": facts.priority,
+        "headers": Raw(stored.headers) if stored.headers else _NO_HEADERS,
+        "redrive": shapes.RedriveMark(plan_id=None, count=facts.redriven) if facts.redriven else None,
+    }
+
+
+def error_record(raw: bytes | None) -> shapes.ErrorRecord | None:
+    """A stored error as the contract shows it."""
+    return None if raw is None else msgspec.json.decode(raw, type=shapes.ErrorRecord)
+
+
+def cursor_number(cursor: str | None) -> int:
+    """A cursor that is a number; ``InvalidRequest`` for another."""
+    if cursor is None:
+        return 0
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+        raise InvalidRequest("cursor is not one that this list gave out", details={"field": "cursor"})
+    return int(cursor)
+
+
+def _attempt(row: Attempt) -> shapes.AttemptRecord:
+    return shapes.AttemptRecord(
+        delivery=row.delivery,
+        attempt=row.attempt,
+        consumer_id=row.consumer_id,
+        leased_at=rfc3339(row.leased_ms),
+        ended_at=rfc3339(row.ended_ms),
+        end=row.end,
+        error=error_record(row.error),
+    )
+
+
+def _lineage(row: DeadLetter, queue: str) -> shapes.LineageRecord:
+    return shapes.LineageRecord(
+        queue=queue if row.origin is None else f"{row.origin}",
+        origin=row.origin,
+        reason=row.reason,
+        error=error_record(row.error),
+        fingerprint=row.fingerprint,
+        dead_at=rfc3339(row.dead_ms),
+        closed_at=rfc3339_or_none(row.closed_ms),
+        closed_by=row.closed_by,
+    )

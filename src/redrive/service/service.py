@@ -1,0 +1,170 @@
+"""The service: a store, its committer and its duties, behind the capabilities of the contract."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from redrive import seams
+from redrive.contract import shapes
+from redrive.contract.idempotency import Idempotency
+from redrive.domain import limits
+from redrive.domain.errors import InvalidRequest, NotFound
+from redrive.service import administration, consume, dead_letters, looking, publish, queues, settle
+from redrive.service.access import SYSTEM, Access, Caller
+from redrive.service.committer import Committer
+from redrive.service.context import Context
+from redrive.service.duties import Duties
+from redrive.service.statistics import Statistics
+from redrive.service.work import Commit, Read, Work
+from redrive.storage.execute import Outcome
+from redrive.storage.port import Engine
+
+_SWITCH_SECONDS = 0.0005  # beside a busy thread a commit otherwise waits for a slice of 5 ms
+UseCase = Callable[[Context, Caller, Any, Idempotency | None], Work]
+
+USE_CASES: dict[str, UseCase] = {
+    "queue.create": queues.create,
+    "queue.update": queues.update,
+    "queue.list": queues.listed,
+    "queue.get": queues.get,
+    "queue.delete": queues.delete,
+    "queue.pause": queues.pause,
+    "queue.resume": queues.resume,
+    "queue.purge": queues.purge,
+    "queue.stats": looking.stats,
+    "queue.messages": looking.messages,
+    "queue.message": looking.message,
+    "queue.publish": publish.publish,
+    "queue.publish_batch": publish.publish_batch,
+    "queue.consume": consume.consume,
+    "queue.ack": settle.ack,
+    "queue.ack_batch": settle.ack_batch,
+    "queue.nack": settle.nack,
+    "queue.extend": settle.extend,
+    "queue.release": settle.release,
+    "queue.dead_letter": settle.dead_letter,
+    "queue.cancel": settle.cancel,
+    "queue.dlq.list": dead_letters.listed,
+    "queue.dlq.groups": dead_letters.groups,
+    "queue.dlq.redrive": dead_letters.redrive,
+    "account.keys.create": administration.create_key,
+    "account.keys.list": administration.list_keys,
+    "account.keys.rotate": administration.rotate_key,
+    "account.keys.revoke": administration.revoke_key,
+    "audit.list": administration.list_audit,
+    "admin.backup": administration.backup,
+}
+
+
+class ServiceSettings(msgspec.Struct, frozen=True):
+    """``api_key`` becomes an admin key; ``backup_directory`` is where backups go (None: none)."""
+
+    auto_create_queues: bool = True
+    backup_directory: Path | None = None
+    api_key: str | None = None
+
+
+class Service:
+    """Start it, call it, stop it. ``engine`` is closed with it."""
+
+    def __init__(self, engine: Engine, settings: ServiceSettings | None = None) -> None:
+        self.settings = settings or ServiceSettings()
+        self.engine = engine
+        self._wakeups = engine.wakeups() if hasattr(engine, "wakeups") else None
+        self.statistics = Statistics(f"{seams.random_bits(64):016x}")
+        self.access = Access(engine)
+        self.committer = Committer(engine, self._committed)
+        shared = self._wakeups is not None
+        self._duties = Duties(engine, self.committer, self.statistics, self.access, shared=shared)
+        self._context = Context(
+            engine,
+            self.committer,
+            self.access,
+            self.settings.auto_create_queues,
+            self.settings.backup_directory,
+        )
+        self._stopped = False
+
+    def start(self, *, first_key: bool = False) -> str | None:
+        """Begin to work. With ``first_key`` a store without any key is given an admin key: its secret."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        self.committer.start()
+        self._duties.tick()
+        self.access.reload()
+        self._duties.start()
+        if self._wakeups is not None:
+            self._wakeups.start(self.committer.wake)
+        return self._first_key() if first_key else None
+
+    def _first_key(self) -> str | None:
+        given = self.settings.api_key
+        if given is not None:
+            if len(given) < limits.API_KEY_CHARS_MIN:
+                raise InvalidRequest(
+                    f"REDRIVE_API_KEY needs at least {limits.API_KEY_CHARS_MIN} characters, has {len(given)}"
+                )
+            command = self.access.install_root(given)
+            if command is not None:
+                self.committer.call(command)
+                self.access.reload()
+            return None
+        if self.access.rows():
+            return None
+        created = self.call("account.keys.create", shapes.KeyCreate(name="first", scopes=["admin"]))
+        return str(created.secret)
+
+    def prepare(
+        self, capability_id: str, caller: Caller, request: Any, idempotency: Idempotency | None = None
+    ) -> Work:
+        """What the request amounts to; refusals that need no store are raised here."""
+        use_case = USE_CASES.get(capability_id)
+        if use_case is None:
+            raise NotFound(f"capability {capability_id} is not found")
+        return use_case(self._context, caller, request, idempotency)
+
+    def call(
+        self,
+        capability_id: str,
+        request: Any,
+        idempotency: Idempotency | None = None,
+        *,
+        caller: Caller = SYSTEM,
+    ) -> Any:
+        """Do it and wait for the answer (a struct of the contract); raises ``RedriveError``."""
+        work = self.prepare(capability_id, caller, request, idempotency)
+        if isinstance(work, Read):
+            answer = work.run()
+        else:
+            assert isinstance(work, Commit)
+            answer = work.finish(self.committer.call(work.command))
+        return answer.answer if isinstance(answer, shapes.Replayed) else answer
+
+    def ready(self) -> str | None:
+        """None when it can take work, else why not."""
+        if self._stopped:
+            return "stopping"
+        return self.committer.failed
+
+    def close(self) -> None:
+        """Finish what was accepted, stop the duties, close the store."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._duties.stop()
+        if self._wakeups is not None:
+            self._wakeups.stop()
+        self.committer.stop()
+        self.engine.close()
+
+    def _committed(self, outcome: Outcome) -> None:
+        if outcome.stats:
+            self.statistics.count(outcome.stats, outcome.now_ms)
+        if self._wakeups is not None:
+            due = [name for name, due_ms in outcome.due.items() if due_ms <= outcome.now_ms]
+            if due:
+                self._wakeups.announce(due)

@@ -1,0 +1,220 @@
+"""The PostgreSQL engine: one writing connection, a few reading ones, and what to do when they break."""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from redrive import seams
+from redrive.domain.errors import InvalidRequest
+from redrive.storage.port import Lost, Reader, Transaction, UnknownOutcome
+from redrive.storage.postgres import schema as layout
+from redrive.storage.postgres.binary import text
+from redrive.storage.postgres.failures import Again, Dropped
+from redrive.storage.postgres.reader import PostgresReader
+from redrive.storage.postgres.session import SQL, Session, settings
+from redrive.storage.postgres.transaction import PostgresTransaction
+from redrive.storage.postgres.wakeups import Wakeups
+
+T = TypeVar("T")
+_READERS_MAX = 4
+_READER_WAIT_SECONDS = 30
+_ROUNDS_MAX = 10  # of one batch that other nodes' transactions cross
+_DROPS_MAX = 2  # of connections during one batch, before the caller is told
+_RESOLVE_SECONDS = 20.0
+_RESOLVE_PAUSE_SECONDS = 0.1
+_RETRY_SECONDS = (0.05, 5.0)
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
+
+
+class PostgresEngine:
+    """A store in one schema of a PostgreSQL database, shared by any number of nodes.
+
+    ``url`` is a libpq URL; several hosts with ``target_session_attrs=read-write`` follow a failover. Time is
+    the database's; ``clock`` (milliseconds since the epoch) replaces it in tests. Raises :class:`Lost` when
+    the database cannot be reached.
+    """
+
+    name = "postgres"
+
+    def __init__(self, url: str, clock: Callable[[], int] | None = None, *, schema: str = "redrive") -> None:
+        if not _SCHEMA.fullmatch(schema):
+            raise InvalidRequest(f"schema must match {_SCHEMA.pattern}, got {schema!r}")
+        self.clock = clock
+        self._url, self._schema = url, schema
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._writer: Session | None = None
+        self._timeline = ""
+        self._failures = 0
+        self._next_try = 0.0
+        self._readers: queue.LifoQueue[Session | None] = queue.LifoQueue()
+        for _ in range(_READERS_MAX):
+            self._readers.put(None)  # opened when first needed
+        self.migrate()
+
+    # -- writing
+    def run(self, work: Callable[[Transaction], T]) -> T:
+        """Run ``work`` as one transaction; when this returns, its effects are durable.
+
+        ``work`` runs again from its start when another node's transaction crossed it, or when the
+        connection broke before the commit.
+        """
+        with self._lock:
+            drops = 0
+            for _ in range(_ROUNDS_MAX):
+                session = self._open_writer()
+                try:
+                    return self._attempt(session, work)
+                except Again as crossed:
+                    last: Exception = crossed
+                except UnknownOutcome:
+                    raise
+                except Dropped as dropped:
+                    session.close()
+                    last, drops = dropped, drops + 1
+                    if drops == _DROPS_MAX:
+                        raise
+            raise Lost(f"gave up after {_ROUNDS_MAX} tries: {last}") from last
+
+    def _attempt(self, session: Session, work: Callable[[Transaction], T]) -> T:
+        try:
+            [(now_ms, tick_ms)] = self._begin(session, "begin_write")
+            tx = PostgresTransaction(session, now_ms, tick_ms)
+            result = work(tx)
+            if tx.wrote:
+                xid = tx.xid or session.fetch("xid")[0][0]
+                session.settle()
+        except BaseException:
+            session.abandon()
+            raise
+        if not tx.wrote:
+            session.abandon()  # nothing to make durable: no wait for the disk
+        else:
+            self._commit(session, xid)
+        return result
+
+    def _begin(self, session: Session, name: str) -> list[tuple[int, int | None]]:
+        if self.clock is not None:
+            session.fetch("set_clock", text(str(self.clock())))
+        return session.script(name)
+
+    def _commit(self, session: Session, xid: str | None) -> None:
+        timeline = self._timeline
+        try:
+            tag = session.command("commit")
+        except Dropped as broken:
+            session.close()
+            if xid is not None and not self._committed(xid, timeline, broken):
+                raise Again(f"the connection broke in COMMIT, and nothing was stored: {broken}") from broken
+            return
+        if tag != "COMMIT":
+            raise Lost(f"the database answered COMMIT with {tag}")
+
+    def _committed(self, xid: str, timeline: str, broken: Dropped) -> bool:
+        """Whether the transaction was stored, asked on a fresh connection; ``UnknownOutcome`` if the
+        database cannot say so in time, or is another one by now."""
+        ends = seams.monotonic() + _RESOLVE_SECONDS
+        status = "not known"
+        while seams.monotonic() < ends and not self._closing.is_set():
+            try:
+                session = self._connect_writer()
+                if self._timeline != timeline:
+                    status = "on another timeline"
+                    break
+                status = session.fetch("xid_status", text(xid))[0][0]
+            except Dropped as still:
+                status = str(still)
+            if status in ("committed", "aborted"):
+                return status == "committed"
+            seams.wait(self._closing, _RESOLVE_PAUSE_SECONDS)
+        raise UnknownOutcome(f"the connection broke in COMMIT of {xid}, which is {status}: {broken}")
+
+    def _open_writer(self) -> Session:
+        if self._writer is not None and self._writer.usable:
+            return self._writer
+        wait = self._next_try - seams.monotonic()
+        if wait > 0:
+            raise Lost(f"the database is not reachable; next try in {wait:.1f} s")
+        return self._connect_writer()
+
+    def _connect_writer(self) -> Session:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        try:
+            session = Session(settings(self._url, self._schema, "writer"))
+            [(self._timeline,)] = session.fetch("timeline")
+        except Dropped:
+            first, most = _RETRY_SECONDS
+            pause = min(most, first * 2 ** min(self._failures, 10))
+            self._next_try = seams.monotonic() + pause * (0.5 + seams.draw() / 2)
+            self._failures += 1
+            raise
+        self._failures, self._next_try = 0, 0.0
+        self._writer = session
+        return session
+
+    # -- reading
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run ``work`` over one snapshot; from any thread."""
+        session = self._readers.get(timeout=_READER_WAIT_SECONDS)
+        try:
+            session, now_ms = self._begin_read(session)
+            try:
+                return work(PostgresReader(session, now_ms))
+            finally:
+                session.abandon()
+        except BaseException:
+            if session is not None:
+                session.close()
+            session = None
+            raise
+        finally:
+            self._readers.put(session)
+
+    def _begin_read(self, session: Session | None) -> tuple[Session, int]:
+        if session is not None and session.usable:
+            try:
+                return session, self._begin(session, "begin_read")[0][0]
+            except Dropped:  # it idled while the database went away and came back
+                session.close()
+        session = Session(settings(self._url, self._schema, "reader"))
+        return session, self._begin(session, "begin_read")[0][0]
+
+    # -- the schema and the nodes
+    def migrate(self) -> list[str]:
+        """Apply the migrations that the schema has not seen; safe on several nodes at once."""
+        session = Session(settings(self._url, self._schema, "migration"))
+        try:
+            return layout.migrate(session, self._schema)
+        finally:
+            session.close()
+
+    def check(self) -> list[str]:
+        """Where the stored rows contradict each other; at most 20 findings of each kind."""
+        session = Session(settings(self._url, self._schema, "check"))
+        try:
+            names = sorted(name for name in SQL if name.startswith("check_"))
+            return [row[0] for name in names for row in session.fetch(name)]
+        finally:
+            session.close()
+
+    def wakeups(self) -> Wakeups:
+        """What tells other nodes, and hears from them, that a queue holds something."""
+        return Wakeups(settings(self._url, self._schema, "wakeups"), self._schema)
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        self._closing.set()
+        with self._lock:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+        while not self._readers.empty():
+            session = self._readers.get_nowait()
+            if session is not None:
+                session.close()

@@ -1,0 +1,212 @@
+"""The records beside the messages: dead letters, attempts, answers, deduplication, counters, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from redrive.storage import rows as r
+from redrive.storage.postgres import binary as b
+from redrive.storage.postgres.failures import Again
+from redrive.storage.postgres.session import Session
+from redrive.storage.values import (
+    Attempt,
+    AuditRow,
+    DeadFilter,
+    DeadLetter,
+    KeyRow,
+    Recorded,
+    Tombstone,
+)  # fmt: skip
+
+
+def filter_values(select: DeadFilter, limit: int) -> tuple[b.Parameter, ...]:
+    """A filter as the first eleven parameters of the dead-letter statements."""
+    ids = None
+    if select.message_ids is not None:
+        ids = b.uuids([i for i in select.message_ids if b.is_message_id(i)])
+    return (
+        b.text(select.queue), b.text(select.reason), b.text(select.error_type), b.text(select.fingerprint),
+        b.text(select.job_key), b.int8(select.since_ms), b.int8(select.until_ms), b.int8(select.attempts_min),
+        b.text(select.text), ids, b.int8(limit),
+    )  # fmt: skip
+
+
+class Records:
+    """The part of a transaction that keeps records; see ``storage.port.Transaction`` for what each does."""
+
+    def __init__(self, session: Session, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.wrote = False
+        self._session = session
+        self._recorded: set[bytes] = set()
+
+    def _write(self, name: str, *values: b.Parameter) -> None:
+        """A write whose answer nobody needs; it goes out with the next statement that is read."""
+        self.wrote = True
+        self._session.later(name, *values)
+
+    def insert_dead(self, rows: Sequence[DeadLetter]) -> None:
+        self._write(
+            "insert_dead",
+            b.uuids([d.message_id for d in rows]),
+            b.int8s([d.delivery for d in rows]),
+            b.int8s([d.dlq_id for d in rows]),
+            b.texts([d.origin for d in rows]),
+            b.texts([d.source_group for d in rows]),
+            b.int8s([d.source_position for d in rows]),
+            b.booleans([d.blocks for d in rows]),
+            b.texts([d.job_key for d in rows]),
+            b.texts([d.reason for d in rows]),
+            b.texts([d.error_type for d in rows]),
+            b.byteas([d.error for d in rows]),
+            b.texts([d.fingerprint for d in rows]),
+            b.int8s([d.attempts for d in rows]),
+            b.int8s([d.first_failed_ms for d in rows]),
+            b.int8s([d.dead_ms for d in rows]),
+            b.int8s([d.expires_ms for d in rows]),
+            b.int4s([d.redrive_count for d in rows]),
+        )
+
+    def open_records(self, message_ids: Sequence[str]) -> dict[str, DeadLetter]:
+        rows = self._session.fetch("open_records", b.uuids(message_ids))
+        return {row[0]: r.dead_from(row) for row in rows}
+
+    def close_records(self, rows: Sequence[DeadLetter]) -> None:
+        self._write(
+            "close_records",
+            b.uuids([d.message_id for d in rows]),
+            b.int4s([d.redrive_count for d in rows]),
+            b.int8s_or_null([d.closed_ms for d in rows]),
+            b.texts([d.closed_by for d in rows]),
+            b.booleans([d.blocks for d in rows]),
+            b.texts([d.reason for d in rows]),
+        )
+
+    def unblock(self, origin: str) -> None:
+        self._write("unblock", b.text(origin))
+
+    def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
+        values = filter_values(select, limit)
+        found: dict[str, int] = {}
+        for name in ("select_dead_by_origin", "select_dead_by_queue"):
+            found.update(self._session.fetch(name, *values))
+        return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+
+    def insert_attempts(self, rows: Sequence[Attempt]) -> None:
+        self._write(
+            "insert_attempts",
+            b.uuids([a.message_id for a in rows]),
+            b.int8s([a.delivery for a in rows]),
+            b.int8s([a.attempt for a in rows]),
+            b.texts([a.consumer_id for a in rows]),
+            b.int8s([a.leased_ms for a in rows]),
+            b.int8s([a.ended_ms for a in rows]),
+            b.texts([a.end for a in rows]),
+            b.byteas([a.error for a in rows]),
+            b.texts([a.fingerprint for a in rows]),
+        )
+
+    def insert_tombstones(self, rows: Sequence[Tombstone]) -> None:
+        self._write(
+            "insert_tombstones",
+            b.uuids([t.message_id for t in rows]),
+            b.texts([t.queue for t in rows]),
+            b.texts([t.job_key for t in rows]),
+            b.texts([t.cause for t in rows]),
+            b.texts([t.reason for t in rows]),
+            b.texts([t.fingerprint for t in rows]),
+            b.int8s([t.enqueued_ms for t in rows]),
+            b.int8s([t.removed_ms for t in rows]),
+            b.byteas([t.body_hash for t in rows]),
+        )
+
+    def insert_audit(self, rows: Sequence[AuditRow]) -> None:
+        self._write(
+            "insert_audit",
+            b.int8s([a.at_ms for a in rows]),
+            b.texts([a.actor for a in rows]),
+            b.texts([a.action for a in rows]),
+            b.texts([a.target for a in rows]),
+            b.texts([a.reason for a in rows]),
+            b.texts([a.selection_hash for a in rows]),
+            b.texts([a.outcome for a in rows]),
+            b.byteas([a.detail for a in rows]),
+        )
+
+    def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
+        rows = self._session.fetch("find_recorded", b.int8s(slots), b.byteas(hashes))
+        found = {digest: Recorded(request, answer) for _, digest, request, answer in rows}
+        self._recorded.update(found)
+        return found
+
+    def record(self, rows: Sequence[tuple[int, bytes, Recorded]]) -> None:
+        """Store answers. A key that another node has recorded since it was looked for makes the batch run
+        again, and then find the answer: the same request is never carried out twice."""
+        known = self._recorded
+        stored = self._store(
+            "record",
+            b.int8s([slot for slot, _, _ in rows]),
+            b.byteas([digest for _, digest, _ in rows]),
+            b.byteas([recorded.request_hash for _, _, recorded in rows]),
+            b.byteas([recorded.answer for _, _, recorded in rows]),
+            b.byteas([digest for _, digest, _ in rows if digest in known]),
+        )
+        if stored != len(rows):
+            raise Again("another node has just answered a request with the same idempotency key")
+        known.update(digest for _, digest, _ in rows)
+
+    def find_duplicates(self, keys: Sequence[tuple[int, bytes]]) -> dict[tuple[int, bytes], str]:
+        rows = self._session.fetch(
+            "find_duplicates",
+            b.int8s([queue_id for queue_id, _ in keys]),
+            b.byteas([digest for _, digest in keys]),
+            b.int8(self.now_ms),
+        )
+        return {(queue_id, digest): message_id for queue_id, digest, message_id in rows}
+
+    def insert_duplicates(self, rows: Sequence[tuple[int, bytes, str, int]]) -> None:
+        """Open windows. One that another node has opened since makes the batch run again, and find it."""
+        stored = self._store(
+            "insert_duplicates",
+            b.int8s([queue_id for queue_id, _, _, _ in rows]),
+            b.byteas([digest for _, digest, _, _ in rows]),
+            b.uuids([message_id for _, _, message_id, _ in rows]),
+            b.int8s([until_ms for _, _, _, until_ms in rows]),
+            b.int8(self.now_ms),
+        )
+        if stored != len(rows):
+            raise Again("another node has just published under the same deduplication key")
+
+    def _store(self, name: str, *values: b.Parameter) -> int:
+        self.wrote = True
+        return len(self._session.fetch(name, *values))
+
+    def write_stats(self, node: str, rows: Sequence[tuple[int, int, bytes]]) -> None:
+        self._write(
+            "write_stats",
+            b.text(node),
+            b.int8s([queue_id for queue_id, _, _ in rows]),
+            b.int8s([slot for _, slot, _ in rows]),
+            b.byteas([raw for _, _, raw in rows]),
+        )
+
+    def prune(self, limit: int, slot_floor: int, record_floor_ms: int, stats_floor: int) -> int:
+        self.wrote = True
+        removed = 0
+        for name, *values in (
+            ("prune_idempotency", slot_floor, limit),
+            ("prune_dedup", self.now_ms, limit),
+            ("prune_dead", record_floor_ms, limit),
+            ("prune_attempts", record_floor_ms, limit),
+            ("prune_stats", stats_floor, limit),
+            ("prune_groups", limit),
+        ):
+            [(count,)] = self._session.fetch(str(name), *(b.int8(int(value)) for value in values))
+            removed += count
+        return removed
+
+    def put_key(self, row: KeyRow) -> None:
+        detail = msgspec.json.encode(row).decode()
+        self._write("put_key", b.text(row.key_id), b.text(row.name), b.int8(row.created_ms), b.text(detail))

@@ -1,0 +1,2 @@
+-- purpose: make a batch durable
+COMMIT

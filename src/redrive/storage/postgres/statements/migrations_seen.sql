@@ -1,0 +1,2 @@
+-- purpose: the migrations that the schema has seen
+SELECT name FROM migrations

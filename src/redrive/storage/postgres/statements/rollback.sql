@@ -1,0 +1,2 @@
+-- purpose: undo a batch, or end a snapshot
+ROLLBACK

@@ -1,0 +1,14 @@
+-- purpose: open dead letters of a source that match, oldest first
+-- index: open_by_origin
+SELECT d.message_id::text, d.dead_ms FROM dead_letters d
+WHERE d.origin = $1::text AND d.closed_ms IS NULL
+    AND ($2::text IS NULL OR d.reason = $2)
+    AND ($3::text IS NULL OR d.error_type = $3)
+    AND ($4::text IS NULL OR d.fingerprint = $4)
+    AND ($5::text IS NULL OR d.job_key = $5)
+    AND ($6::bigint IS NULL OR d.dead_ms >= $6)
+    AND ($7::bigint IS NULL OR d.dead_ms < $7)
+    AND ($8::bigint IS NULL OR d.attempts >= $8)
+    AND ($9::bytea IS NULL OR position($9 IN d.error) > 0)
+    AND ($10::uuid[] IS NULL OR d.message_id = ANY ($10))
+ORDER BY d.dead_ms, d.message_id LIMIT $11::bigint

@@ -1,0 +1,289 @@
+"""Selections and moves: one statement each, whatever the number of rows.
+
+What holds no other transaction up: messages are locked with SKIP LOCKED only, so that nobody ever waits for
+a message; queues, groups, answers and windows are waited for, each kind in key order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from redrive.domain.facts import Facts
+from redrive.storage import rows as r
+from redrive.storage.port import LeaseTerms, Locked
+from redrive.storage.postgres import binary as b
+from redrive.storage.postgres.failures import Again
+from redrive.storage.postgres.records import Records
+from redrive.storage.postgres.session import Session
+from redrive.storage.values import Acked, Claimed, Group, NewMessage, Queue
+
+_GROUP_ROUNDS = 5  # of looking for groups that other nodes make or prune at this very moment
+
+
+class PostgresTransaction(Records):
+    """One write transaction; see ``storage.port.Transaction`` for what each does.
+
+    ``xid`` is the transaction's number once a statement has told it; ``wrote`` whether there is anything to
+    commit.
+    """
+
+    def __init__(self, session: Session, now_ms: int, tick_ms: int | None) -> None:
+        super().__init__(session, now_ms)
+        self.xid: str | None = None
+        self._tick_ms = tick_ms
+        self._versions: dict[int, int] = {}  # queue id → the row version that was read
+        self._held_groups: dict[int, Group] = {}  # locked with their messages, not changed since
+
+    # -- clock
+    def last_tick_ms(self) -> int | None:
+        return self._tick_ms
+
+    def write_tick(self, now_ms: int) -> None:
+        self._tick_ms = now_ms
+        self._write("write_tick", b.int8(now_ms))
+
+    def shift(self, gap_ms: int, since_ms: int) -> int:
+        """As the protocol says, by one node alone: 0 when another one has written a tick meanwhile."""
+        [(tick_ms,)] = self._session.fetch("last_tick")
+        if tick_ms != since_ms:
+            self._tick_ms = tick_ms
+            return 0
+        self.wrote = True
+        gap, since = b.int8(gap_ms), b.int8(since_ms)
+        [(leases,)] = self._session.fetch("shift_leases", gap)
+        [(backoffs,)] = self._session.fetch("shift_backoffs", gap, since)
+        self._write("shift_heads")
+        self._write("shift_dedup", gap)
+        return int(leases + backoffs)
+
+    # -- queues
+    def queues(self, names: Sequence[str]) -> dict[str, Queue]:
+        return {queue.name: queue for queue in self._queues("queues_by_name", b.texts(names))}
+
+    def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:
+        return {queue.id: queue for queue in self._queues("queues_by_id", b.int8s(ids))}
+
+    def _queues(self, name: str, keys: bytes) -> list[Queue]:
+        rows = self._session.fetch(name, keys)
+        self._versions.update((row[0], row[-1]) for row in rows)
+        return [r.queue_from(row[:-1]) for row in rows]
+
+    def insert_queue(self, queue: Queue) -> Queue:
+        """The queue with its number. When another node has just made one of this name, the batch runs
+        again and finds it."""
+        self.wrote = True
+        rows = self._session.fetch("insert_queue", *_queue_values(queue))
+        if not rows:
+            raise Again(f"another node has just made the queue {queue.name}")
+        [(number, version)] = rows
+        self._versions[number] = version
+        return msgspec.structs.replace(queue, id=number)
+
+    def update_queue(self, queue: Queue) -> None:
+        """Write the row. When another node has changed it since it was read, the batch runs again."""
+        self.wrote = True
+        version = b.int8(self._versions[queue.id])
+        rows = self._session.fetch("update_queue", *_queue_values(queue), b.int8(queue.id), version)
+        if not rows:
+            raise Again(f"another node has just changed the queue {queue.name}")
+        self._versions[queue.id] = rows[0][0]
+
+    def remove_queue(self, queue_id: int) -> None:
+        for name in ("remove_queue_groups", "remove_queue_dedup", "remove_queue_stats", "remove_queue"):
+            self._write(name, b.int8(queue_id))
+
+    def queues_naming(self, dead_letter_queue: str) -> list[str]:
+        return [row[0] for row in self._session.fetch("queues_naming", b.text(dead_letter_queue))]
+
+    # -- FIFO groups
+    def groups(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Group]:
+        if not keys:
+            return {}
+        self.wrote = True
+        columns = b.int8s([queue_id for queue_id, _ in keys]), b.texts([key for _, key in keys])
+        for _ in range(_GROUP_ROUNDS):
+            found = [r.group_from(row) for row in self._session.fetch("groups_by_key", *columns)]
+            if len(found) == len(set(keys)):
+                return {(group.queue_id, group.key): group for group in found}
+        raise Again("groups came and went under the hands of other nodes")
+
+    def groups_by_id(self, ids: Sequence[int]) -> dict[int, Group]:
+        wanted = [number for number in ids if number not in self._held_groups]
+        if wanted:
+            rows = self._session.fetch("groups_by_id", b.int8s(wanted))
+            self._held_groups.update((row[0], r.group_from(row)) for row in rows)
+        held = self._held_groups
+        return {number: msgspec.structs.replace(held[number]) for number in ids if number in held}
+
+    def blocked_groups(self, queue_id: int, limit: int) -> list[Group]:
+        rows = self._session.fetch("blocked_groups", b.int8(queue_id), b.int8(limit))
+        return [r.group_from(row) for row in rows]
+
+    def write_groups(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            self._held_groups.pop(group.id, None)
+        self._write(
+            "write_groups",
+            b.int8s([g.id for g in groups]),
+            b.int8s([g.live for g in groups]),
+            b.int8s([g.next_position for g in groups]),
+            b.int8s_or_null([g.head_due_ms for g in groups]),
+            b.int8s_or_null([g.busy for g in groups]),
+            b.int8s([g.blocked for g in groups]),
+        )
+
+    def head_due(self, group_id: int) -> int | None:
+        rows = self._session.fetch("head_due", b.int8(group_id))
+        return rows[0][0] if rows else None
+
+    # -- selections
+    def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:
+        rows = self._session.fetch(
+            "claim", b.int8(queue_id), b.int4s(levels), b.int8(self.now_ms), b.int8(limit),
+            b.int8(terms.bytes_max),
+        )  # fmt: skip
+        return self._lease([Claimed(*[*row, terms.handle()]) for row in rows], terms)
+
+    def claim_groups(self, queue_id: int, limit: int, terms: LeaseTerms) -> list[Claimed]:
+        """Lock the due groups, then read their heads in a fresh snapshot: a head that was raced for under
+        one snapshot would be skipped while its group is marked busy, and the group stranded."""
+        groups = self._session.fetch("due_groups", b.int8(queue_id), b.int8(self.now_ms), b.int8(limit))
+        if not groups:
+            return []
+        ids, keys = b.int8s([row[0] for row in groups]), b.texts([row[1] for row in groups])
+        rows = self._session.fetch("group_heads", ids, keys, b.int8(terms.bytes_max))
+        claimed = [Claimed(*[*row[:-1], terms.handle(), row[-1]]) for row in rows]
+        if claimed:
+            busy = [(c.group_id, c.id) for c in claimed if c.group_id is not None]
+            for group_id, _ in busy:
+                self._held_groups.pop(group_id, None)
+            self._write("busy_groups", b.int8s([g for g, _ in busy]), b.int8s([m for _, m in busy]))
+        return self._lease(claimed, terms)
+
+    def _lease(self, claimed: list[Claimed], terms: LeaseTerms) -> list[Claimed]:
+        if claimed:
+            self._write(
+                "lease", b.int8s([c.id for c in claimed]), b.texts([c.handle for c in claimed]),
+                b.int8(terms.leased_ms), b.int8(terms.until_ms), b.text(terms.consumer_id),
+            )  # fmt: skip
+        return claimed
+
+    def next_due(self, queue_id: int, levels: Sequence[int], grouped: bool) -> int | None:
+        if grouped:
+            rows = self._session.fetch("next_due_group", b.int8(queue_id))
+        else:
+            rows = self._session.fetch("next_due", b.int8(queue_id), b.int4s(levels))
+        return rows[0][0] if rows else None
+
+    def leased_count(self, queue_id: int, limit: int) -> int:
+        return int(self._session.fetch("leased_count", b.int8(queue_id), b.int8(limit))[0][0])
+
+    def ack(self, items: Sequence[tuple[str, str]]) -> list[Acked]:
+        known = [item for item in items if b.is_message_id(item[0])]
+        ids, handles = b.uuids([item[0] for item in known]), b.texts([item[1] for item in known])
+        rows = self._session.fetch("ack", ids, handles)
+        if rows:
+            self.wrote, self.xid = True, rows[0][4]
+        return [Acked(*row[:4]) for row in rows]
+
+    def lock(self, message_ids: Sequence[str]) -> Locked:
+        """As the protocol says. Messages without a group take one statement; the others have their groups
+        locked first."""
+        missing = {message_id for message_id in message_ids if b.is_message_id(message_id)}
+        found = self._facts("lock", b.uuids(sorted(missing)))
+        missing -= found.keys()
+        if not missing:
+            return Locked(found)
+        existing = dict(self._session.fetch("existing", b.uuids(sorted(missing))))
+        groups = {group_id for group_id in existing.values() if group_id is not None}
+        if groups:
+            self.groups_by_id(sorted(groups))
+            found |= self._facts("lock_grouped", b.uuids(sorted(existing)))
+        return Locked(found, frozenset(existing.keys() - found.keys()))
+
+    def _facts(self, name: str, *values: b.Parameter) -> dict[str, Facts]:
+        return {row[1]: r.facts_from(row) for row in self._session.fetch(name, *values)}
+
+    def due_leases(self, limit: int) -> list[Facts]:
+        return list(self._facts("due_leases", b.int8(self.now_ms), b.int8(limit)).values())
+
+    def aged(self, limit: int) -> list[Facts]:
+        return list(self._facts("aged", b.int8(self.now_ms), b.int8(limit)).values())
+
+    def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
+        return list(self._facts("in_queue", b.int8(queue_id), b.int8(before_ms), b.int8(limit)).values())
+
+    # -- moves
+    def insert(self, rows: Sequence[NewMessage]) -> None:
+        self._write(
+            "insert_messages",
+            b.uuids([m.message_id for m in rows]),
+            b.int8s([m.queue_id for m in rows]),
+            b.int4s([m.slot for m in rows]),
+            b.int4s([m.priority for m in rows]),
+            b.int8s([m.due_ms for m in rows]),
+            b.int8s([m.expires_ms for m in rows]),
+            b.int8s_or_null([m.group_id for m in rows]),
+            b.int8s([m.position for m in rows]),
+            b.texts([m.job_key for m in rows]),
+            b.int8s([m.enqueued_ms for m in rows]),
+            b.byteas([m.headers for m in rows]),
+            b.byteas([m.body for m in rows]),
+            b.byteas([m.body_hash for m in rows]),
+        )
+
+    def touch(self, rows: Sequence[Facts]) -> None:
+        until, cancelled = b.int8s([f.lease_until_ms for f in rows]), b.booleans([f.cancelled for f in rows])
+        self._write("touch", *_fence(rows), until, cancelled)
+
+    def reschedule(self, rows: Sequence[Facts]) -> None:
+        self._write(
+            "reschedule",
+            *_fence(rows),
+            b.int4s([f.slot for f in rows]),
+            b.int8s([f.due_ms for f in rows]),
+            b.int4s([f.attempt for f in rows]),
+            b.int4s([f.releases for f in rows]),
+            b.int4s([f.ended for f in rows]),
+            b.int8s([f.first_failed_ms for f in rows]),
+        )
+
+    def transfer(self, rows: Sequence[Facts]) -> None:
+        self._write(
+            "transfer",
+            *_fence(rows),
+            b.int4s([f.slot for f in rows]),
+            b.int8s([f.queue_id for f in rows]),
+            b.int4s([f.priority for f in rows]),
+            b.int8s([f.due_ms for f in rows]),
+            b.int8s([f.expires_ms for f in rows]),
+            b.int4s([f.attempt for f in rows]),
+            b.int4s([f.releases for f in rows]),
+            b.int4s([f.ended for f in rows]),
+            b.booleans([f.cancelled for f in rows]),
+            b.booleans([f.dead for f in rows]),
+            b.int8s_or_null([f.group_id for f in rows]),
+            b.int8s([f.position for f in rows]),
+            b.int8s([f.first_failed_ms for f in rows]),
+            b.int4s([f.redriven for f in rows]),
+        )
+
+    def remove(self, rows: Sequence[Facts]) -> None:
+        self._write("remove", *_fence(rows))
+
+
+def _fence(rows: Sequence[Facts]) -> tuple[bytes, bytes]:
+    return b.int8s([f.id for f in rows]), b.int8s([f.delivery for f in rows])
+
+
+def _queue_values(queue: Queue) -> tuple[b.Parameter, ...]:
+    """Every column of ``queues`` but the number. ``limited``: leasing from it needs the row for oneself."""
+    policy = queue.policy
+    return (
+        b.text(queue.name), b.text(queue.kind), b.text(queue.state), b.text(r.policy_text(policy)),
+        b.text(queue.dead_letter_queue), b.boolean(queue.implicit), b.boolean(queue.holds_dead),
+        b.int8(queue.created_ms), b.float8(queue.tokens), b.int8(queue.tokens_at_ms),
+        b.boolean(policy.max_in_flight is not None or policy.max_per_second is not None),
+    )  # fmt: skip
