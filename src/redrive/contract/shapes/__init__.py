@@ -1,0 +1,110 @@
+"""Requests and answers of every capability, as msgspec structs with the contract's own field names.
+
+In a request an absent field is None. Durations are seconds as sent, instants are milliseconds since the
+epoch, payloads are :class:`msgspec.Raw` with the exact JSON text. In an answer instants are RFC 3339 text
+(see :func:`redrive.contract.instants.rfc3339`).
+"""
+
+from __future__ import annotations
+
+from redrive.contract.shapes.bounds import Answer, ErrorBody, Item, Replayed, Request
+from redrive.contract.shapes.dead import (
+    DeadLetterFilter,
+    DeadLetterGroup,
+    DeadLetterGroups,
+    DeadLetterItem,
+    DeadLetterList,
+    DeadLetterPage,
+    DeadLetterRedrive,
+    GroupList,
+    Redriven,
+)
+from redrive.contract.shapes.keys import (
+    AuditList,
+    AuditPage,
+    AuditRecord,
+    Backup,
+    BackupDone,
+    KeyCreate,
+    KeyCreated,
+    KeyList,
+    KeyPage,
+    KeyRecord,
+    KeyRevoke,
+    KeyRotate,
+)
+from redrive.contract.shapes.messages import (
+    Ack,
+    AckBatch,
+    AckBatchDone,
+    AckBatchWire,
+    AckDone,
+    AckedItem,
+    AckItem,
+    AttemptRecord,
+    Cancel,
+    CancelDone,
+    Consume,
+    DeadLetter,
+    DeadLetterDone,
+    Delivered,
+    Deliveries,
+    ErrorRecord,
+    Extend,
+    ExtendDone,
+    LineageRecord,
+    MessageGet,
+    MessageItem,
+    MessageList,
+    MessagePage,
+    MessageRecord,
+    Nack,
+    NackDone,
+    Publish,
+    PublishBatch,
+    PublishBatchDone,
+    PublishBatchWire,
+    PublishDone,
+    PublishedItem,
+    PublishEntry,
+    RedriveMark,
+    Release,
+    ReleaseDone,
+    in_order,
+)
+from redrive.contract.shapes.queues import (
+    Percentiles,
+    QueueCreate,
+    QueueDelete,
+    QueueDeleted,
+    QueueGet,
+    QueueList,
+    QueuePage,
+    QueuePause,
+    QueuePolicy,
+    QueuePurge,
+    QueuePurged,
+    QueueRecord,
+    QueueResume,
+    QueueStats,
+    QueueStatsGet,
+    QueueUpdate,
+    RetryPolicyFields,
+    RetryPolicyRecord,
+)
+
+__all__ = [
+    "Ack", "AckBatch", "AckBatchDone", "AckBatchWire", "AckDone", "AckItem", "AckedItem", "Answer",
+    "AttemptRecord", "AuditList", "AuditPage", "AuditRecord", "Backup", "BackupDone", "Cancel",
+    "CancelDone", "Consume", "DeadLetter", "DeadLetterDone", "DeadLetterFilter", "DeadLetterGroup",
+    "DeadLetterGroups", "DeadLetterItem", "DeadLetterList", "DeadLetterPage", "DeadLetterRedrive",
+    "Delivered", "Deliveries", "ErrorBody", "ErrorRecord", "Extend", "ExtendDone", "GroupList", "Item",
+    "KeyCreate", "KeyCreated", "KeyList", "KeyPage", "KeyRecord", "KeyRevoke", "KeyRotate",
+    "LineageRecord", "MessageGet", "MessageItem", "MessageList", "MessagePage", "MessageRecord", "Nack",
+    "NackDone", "Percentiles", "Publish", "PublishBatch", "PublishBatchDone", "PublishBatchWire",
+    "PublishDone", "PublishEntry", "PublishedItem", "QueueCreate", "QueueDelete", "QueueDeleted",
+    "QueueGet", "QueueList", "QueuePage", "QueuePause", "QueuePolicy", "QueuePurge", "QueuePurged",
+    "QueueRecord", "QueueResume", "QueueStats", "QueueStatsGet", "QueueUpdate", "RedriveMark",
+    "Redriven", "Release", "ReleaseDone", "Replayed", "Request", "RetryPolicyFields",
+    "RetryPolicyRecord", "in_order",
+]  # fmt: skip

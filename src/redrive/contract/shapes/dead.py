@@ -1,0 +1,125 @@
+"""Dead letters and redrive (section 5 of the contract)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw
+
+from redrive.contract.shapes.bounds import (
+    Answer,
+    Cursor,
+    Instant,
+    Key,
+    ListLimit,
+    MessageId,
+    QueueName,
+    Reason,
+    Request,
+)
+from redrive.contract.shapes.messages import ErrorRecord
+from redrive.domain import limits
+
+DeadReason = Literal["max_attempts", "rejected", "lease_expired", "undecodable", "expired", "checksum"]
+DEAD_REASONS: tuple[str, ...] = (
+    "max_attempts", "rejected", "lease_expired", "undecodable", "expired", "checksum",
+)  # fmt: skip
+SearchText = Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+class DeadLetterFilter(Request, kw_only=True):
+    """The filters of section 5, all of which must hold; ``queue`` is the source or the dead-letter queue."""
+
+    queue: QueueName
+    error_type: SearchText | None = None
+    fingerprint: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    job_key: Key | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    attempts_min: Annotated[int, Meta(ge=0)] | None = None
+    text: SearchText | None = None
+
+
+class DeadLetterList(DeadLetterFilter, kw_only=True):
+    """Page through dead letters, oldest ``dead_at`` first."""
+
+    reason: DeadReason | None = None
+    limit: ListLimit | None = None
+    cursor: Cursor | None = None
+
+
+class DeadLetterGroups(DeadLetterFilter, kw_only=True):
+    """Dead letters grouped by fingerprint, largest group first."""
+
+    reason: DeadReason | None = None
+    limit: ListLimit | None = None
+    cursor: Cursor | None = None
+
+
+class DeadLetterRedrive(DeadLetterFilter, kw_only=True):
+    """Send dead letters back. ``reason`` is the operator's; ``dead_reason`` filters by the record's
+    (a ``reason`` that is exactly one of the records' reasons is read as that filter too).
+    """
+
+    message_ids: Annotated[list[MessageId], Meta(max_length=limits.BATCH_ENTRIES_MAX)] | None = None
+    max_messages: Annotated[int, Meta(ge=1)] | None = None
+    reason: Reason | None = None
+    dead_reason: DeadReason | None = None
+
+
+class DeadLetterItem(Answer, kw_only=True):
+    """A dead letter with why; ``origin`` is the source queue, null when published there by hand."""
+
+    message_id: str
+    job_key: str
+    queue: str
+    payload: Raw
+    attempt: int
+    delivery: int
+    enqueued_at: str
+    message_group_id: str | None
+    priority: int
+    headers: Raw | dict[str, str]
+    reason: str | None
+    error: ErrorRecord | None
+    fingerprint: str | None
+    attempts: int
+    first_failed_at: str | None
+    dead_at: str
+    expires_at: str | None
+    redrive_count: int
+    origin: str | None
+
+
+class DeadLetterPage(Answer, kw_only=True):
+    """A page of dead letters."""
+
+    items: list[DeadLetterItem]
+    next_cursor: str | None = None
+
+
+class DeadLetterGroup(Answer, kw_only=True):
+    """The dead letters of one fingerprint: how many, when first and last, one of them."""
+
+    fingerprint: str | None
+    count: int
+    first_dead_at: str
+    last_dead_at: str
+    reason: str
+    error: ErrorRecord | None
+    sample_message_id: str
+    sample_job_key: str
+
+
+class GroupList(Answer, kw_only=True):
+    """A page of groups."""
+
+    items: list[DeadLetterGroup]
+    next_cursor: str | None = None
+
+
+class Redriven(Answer, kw_only=True):
+    """How many members were accepted; ``plan_id`` is null until plans exist."""
+
+    redriven: int
+    plan_id: str | None = None
