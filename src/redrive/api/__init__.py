@@ -1,0 +1,1 @@
+"""The contract over HTTP: keys, rates, deadlines, envelope. Async lives here and nowhere below."""
