@@ -1,0 +1,248 @@
+"""The database that a Ledger was given: where its own transactions run, and what its handlers get."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import sys
+import threading
+import weakref
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from redrive.ledger.drivers.alchemy import Alchemy
+from redrive.ledger.drivers.carried import Carried, to_thread
+from redrive.ledger.drivers.choose import async_alchemy
+from redrive.ledger.drivers.dbapi import Psycopg, PsycopgAsync, PyMysql, Sqlite
+from redrive.ledger.drivers.port import AsyncDriver, Driver
+from redrive.ledger.errors import LedgerError, LedgerRetry
+from redrive.ledger.verdicts import Verdict, verdict
+
+CONNECT_SECONDS = 5
+IDLE_CONNECTIONS_MAX = 16
+
+_SCHEMES = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+}
+
+
+class Database(Protocol):
+    """Lends drivers for transactions of the ledger's own, one user at a time each."""
+
+    def lend(self) -> Any:
+        """A context manager that gives a blocking driver."""
+
+    def alend(self) -> Any:
+        """An async context manager that gives a driver for the running loop."""
+
+    def close(self) -> None:
+        """Close what is idle."""
+
+    async def aclose(self) -> None:
+        """Close what is idle for the running loop."""
+
+
+def database_for(given: Any) -> Database:
+    """The database behind a URL, an Engine, a sessionmaker, or the async forms of these."""
+    if isinstance(given, str):
+        return UrlDatabase(given)
+    for module, names in (
+        ("sqlalchemy.engine", ("Engine",)),
+        ("sqlalchemy.orm", ("sessionmaker", "scoped_session")),
+        ("sqlalchemy.ext.asyncio", ("AsyncEngine", "async_sessionmaker")),
+    ):
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(given, tuple(getattr(loaded, name) for name in names)):
+            return AlchemyDatabase(given, is_async=module.endswith("asyncio"))
+    raise TypeError(
+        "a ledger's database is a URL (sqlite:///file, postgresql://…, mysql://…), an Engine or a sessionmaker, "
+        f"not {type(given).__module__}.{type(given).__qualname__}"
+    )
+
+
+class UrlDatabase:
+    """Connections of the ledger's own to a URL, in autocommit, kept while idle; a fork starts with none."""
+
+    def __init__(self, url: str) -> None:
+        scheme = urlsplit(url).scheme.split("+")[0]
+        if scheme not in _SCHEMES:
+            raise LedgerError(
+                f"a ledger's URL starts with one of {', '.join(_SCHEMES)}, got {scheme or 'none'}"
+            )
+        self.dialect = _SCHEMES[scheme]
+        self._url = url
+        self._lock = threading.Lock()
+        self._idle: list[Any] = []
+        self._async_idle: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+        self._process = os.getpid()
+
+    @contextmanager
+    def lend(self) -> Iterator[Driver]:
+        """A blocking driver on a connection that nobody else uses meanwhile."""
+        driver = self._driver(self._idle_one() or self._open())
+        try:
+            yield driver
+        finally:
+            if not self._keep(driver):
+                with suppress(Exception):
+                    driver.handle.close()
+
+    @asynccontextmanager
+    async def alend(self) -> AsyncIterator[AsyncDriver]:
+        """psycopg's own async connection; sqlite3 and PyMySQL have none, and are carried to threads."""
+        if self.dialect != "postgres":
+            with self.lend() as driver:
+                yield Carried(driver, driver.handle, to_thread)
+            return
+        idle = self._async_idle.setdefault(asyncio.get_running_loop(), [])
+        connection = idle.pop() if idle else await self._aopen()
+        driver = PsycopgAsync(connection)
+        try:
+            yield driver
+        finally:
+            if not connection.closed and not driver.is_open() and len(idle) < IDLE_CONNECTIONS_MAX:
+                idle.append(connection)
+            else:
+                await connection.close()
+
+    def close(self) -> None:
+        """Close the idle blocking connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            with suppress(Exception):
+                connection.close()
+
+    async def aclose(self) -> None:
+        """Close the idle async connections of the running loop."""
+        for connection in self._async_idle.pop(asyncio.get_running_loop(), []):
+            await connection.close()
+
+    def _idle_one(self) -> Any:
+        with self._lock:
+            if self._process != os.getpid():  # the parent's sockets are not ours to use or close
+                self._process, self._idle = os.getpid(), []
+            return self._idle.pop() if self._idle else None
+
+    def _keep(self, driver: Driver) -> bool:
+        try:
+            if (
+                driver.is_open()
+                or getattr(driver.handle, "closed", False)
+                or not getattr(driver.handle, "open", True)
+            ):
+                return False
+        except Exception:  # a closed sqlite3 connection answers nothing
+            return False
+        with self._lock:
+            if len(self._idle) >= IDLE_CONNECTIONS_MAX:
+                return False
+            self._idle.append(driver.handle)
+        return True
+
+    def _driver(self, connection: Any) -> Driver:
+        kinds: dict[str, Any] = {"sqlite": Sqlite, "postgres": Psycopg, "mysql": PyMysql}
+        driver: Driver = kinds[self.dialect](connection)
+        return driver
+
+    def _open(self) -> Any:
+        try:
+            return {"sqlite": self._sqlite, "postgres": self._postgres, "mysql": self._mysql}[self.dialect]()
+        except Exception as error:
+            if verdict(self.dialect, error) is Verdict.RETRY:
+                raise LedgerRetry(f"the ledger's database cannot be reached: {error}") from error
+            raise
+
+    def _sqlite(self) -> Any:
+        path = unquote(urlsplit(self._url).path)[1:]
+        return sqlite3.connect(path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False)
+
+    def _postgres(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(self._plain_url(), autocommit=True, connect_timeout=CONNECT_SECONDS)
+
+    async def _aopen(self) -> Any:
+        import psycopg
+
+        try:
+            return await psycopg.AsyncConnection.connect(
+                self._plain_url(), autocommit=True, connect_timeout=CONNECT_SECONDS
+            )
+        except psycopg.OperationalError as error:
+            raise LedgerRetry(f"the ledger's database cannot be reached: {error}") from error
+
+    def _plain_url(self) -> str:
+        return "postgresql" + self._url[len(urlsplit(self._url).scheme) :]
+
+    def _mysql(self) -> Any:
+        import pymysql
+
+        parts = urlsplit(self._url)
+        options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        return pymysql.connect(
+            host=parts.hostname or "127.0.0.1",
+            port=parts.port or 3306,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            database=unquote(parts.path.lstrip("/")),
+            unix_socket=options.get("unix_socket"),
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+        )
+
+
+class AlchemyDatabase:
+    """An Engine or sessionmaker of the application, with its own pool; ``is_async`` for the asyncio forms."""
+
+    def __init__(self, given: Any, *, is_async: bool) -> None:
+        self._given, self._is_async = given, is_async
+
+    @contextmanager
+    def lend(self) -> Iterator[Driver]:
+        """A blocking driver on a fresh Connection or Session, closed afterwards."""
+        if self._is_async:
+            raise LedgerError(
+                "this ledger has an async database, and a blocking call needs a blocking one",
+                hint="give Ledger a URL, an Engine or a sessionmaker",
+            )
+        handle = self._handle()
+        try:
+            yield Alchemy(handle)
+        finally:
+            self._given.remove() if hasattr(self._given, "remove") else handle.close()
+
+    @asynccontextmanager
+    async def alend(self) -> AsyncIterator[AsyncDriver]:
+        """A driver on a fresh AsyncConnection or AsyncSession; a blocking Engine's is carried to threads."""
+        if not self._is_async:
+            handle = self._handle()
+            try:
+                driver = await to_thread(lambda: Alchemy(handle))
+                yield Carried(driver, handle, to_thread)
+            finally:
+                await to_thread(handle.close)
+            return
+        if hasattr(self._given, "connect"):
+            async with self._given.connect() as connection:
+                yield await async_alchemy(connection)
+            return
+        async with self._given() as session:
+            yield await async_alchemy(session)
+
+    def close(self) -> None:
+        """Nothing: the pool is the application's."""
+
+    async def aclose(self) -> None:
+        """Nothing: the pool is the application's."""
+
+    def _handle(self) -> Any:
+        return self._given.connect() if hasattr(self._given, "connect") else self._given()

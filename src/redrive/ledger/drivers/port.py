@@ -1,0 +1,78 @@
+"""The port that every driver fills, and the two loops that run a program on one."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Protocol
+
+from redrive.ledger.steps import Program, Step
+
+
+class Mode(Enum):
+    """Whose transaction it is: decided once, from the connection, before the first statement."""
+
+    OWN = "own"  # an autocommit connection outside a transaction: ours to begin, commit and roll back
+    JOINED = "joined"  # the caller's: never committed
+    BEGUN = "begun"  # the caller's too, but the driver would not begin it before a SAVEPOINT, so that we do
+
+
+class Driver(Protocol):
+    """A blocking driver. ``dialect`` is sqlite, postgres or mysql; ``handle`` is what a change gets."""
+
+    dialect: str
+    handle: Any
+
+    def mode(self) -> Mode:
+        """Whose transaction a program on this connection runs in."""
+
+    def is_open(self) -> bool:
+        """Whether a transaction is open on this connection."""
+
+    def perform(self, step: Step) -> Any:
+        """Do one step; :class:`Rows` for a statement, what the function returned for a call."""
+
+
+class AsyncDriver(Protocol):
+    """A driver for an event loop; as :class:`Driver`, with a step that is awaited."""
+
+    dialect: str
+    handle: Any
+
+    def mode(self) -> Mode:
+        """Whose transaction a program on this connection runs in."""
+
+    def is_open(self) -> bool:
+        """Whether a transaction is open on this connection."""
+
+    async def perform(self, step: Step) -> Any:
+        """Do one step; the function of a call may return an awaitable."""
+
+
+def run(driver: Driver, program: Program) -> Any:
+    """Run ``program`` to its end and return its value; the database's errors go into the program first."""
+    try:
+        step = next(program)
+        while True:
+            try:
+                answer = driver.perform(step)
+            except BaseException as error:
+                step = program.throw(error)
+            else:
+                step = program.send(answer)
+    except StopIteration as end:
+        return end.value
+
+
+async def arun(driver: AsyncDriver, program: Program) -> Any:
+    """:func:`run` on an event loop."""
+    try:
+        step = next(program)
+        while True:
+            try:
+                answer = await driver.perform(step)
+            except BaseException as error:
+                step = program.throw(error)
+            else:
+                step = program.send(answer)
+    except StopIteration as end:
+        return end.value

@@ -1,0 +1,191 @@
+"""The Ledger: one effect a job, and the evidence for it, in the application's database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeVar, overload
+
+from redrive.domain.fingerprint import ErrorInfo
+from redrive.ledger import effect, install, outbox, outcomes, reads
+from redrive.ledger.databases import Database, database_for
+from redrive.ledger.drivers import AsyncDriver, Driver, Mode, arun, driver_for, run
+from redrive.ledger.drivers.choose import async_alchemy, is_async_alchemy
+from redrive.ledger.errors import LedgerError
+from redrive.ledger.records import Applied, AttemptRecord, Delivered, Job, JobRecord, LedgerStatus
+from redrive.ledger.steps import Program
+
+R = TypeVar("R")
+C = TypeVar("C")
+
+_Make = Callable[[Driver | AsyncDriver, Mode], Program]
+
+
+class AsyncConnectionLike(Protocol):
+    """A connection whose commit is awaited: psycopg's AsyncConnection, SQLAlchemy's AsyncConnection, AsyncSession."""
+
+    def commit(self) -> Coroutine[Any, Any, None]:
+        """Commit."""
+
+
+class Ledger:
+    """Jobs, receipts and attempts in the application's own database (SQLite, PostgreSQL, MySQL or MariaDB).
+
+    ``database``: a URL, a SQLAlchemy Engine or sessionmaker (or their async forms), or None for a ledger that only
+    joins connections it is given. What takes a connection joins its transaction and never commits it, unless the
+    connection is in autocommit and outside a transaction: then the call is a transaction of its own. Calls with an
+    async connection return an awaitable. Errors: :class:`~redrive.ledger.errors.LedgerError` and its kinds.
+    """
+
+    def __init__(self, database: Any = None, *, producer: str | None = None) -> None:
+        self._database: Database | None = None if database is None else database_for(database)
+        self._producer = producer or f"pid-{os.getpid()}"
+        self.outbox = outbox.Outbox(lambda make: self._own(lambda driver, mode: make(driver.dialect, mode)))
+
+    def install(self, connection: Any = None) -> Any:
+        """Create or upgrade the tables; the list of versions applied now. The connection must be idle."""
+        return self._drive(connection, lambda driver, _: install.install(driver.dialect, driver.is_open()))
+
+    @overload
+    def apply_once(  # type: ignore[overload-overlap]  # a blocking change on an async connection is no use
+        self, connection: AsyncConnectionLike, job_key: str, change: Callable[[Any], Awaitable[R]]
+    ) -> Coroutine[Any, Any, Applied[R]]: ...
+
+    @overload
+    def apply_once(self, connection: C, job_key: str, change: Callable[[C], R]) -> Applied[R]: ...
+
+    def apply_once(self, connection: Any, job_key: str, change: Callable[[Any], Any]) -> Any:
+        """Run ``change(connection)`` unless the job's effect happened before; receipt and change stand or fall together.
+
+        ``job_key``: the stable business key, 1 to 200 bytes. Returns :class:`Applied`, which counts once the
+        transaction is committed. If ``change`` raises, its error is raised and both are undone, even if the caller
+        catches it and commits. It must not end the transaction. Raises LedgerRetry when the caller must run its
+        whole transaction again (on MySQL it is rolled back by then), LedgerNotInstalled.
+        """
+        return self._drive(
+            connection, lambda driver, mode: effect.apply_once(driver.dialect, mode, job_key, change)
+        )
+
+    def publish(self, connection: Any, queue: str, jobs: Iterable[Job]) -> Any:
+        """Plan ``jobs`` in the caller's transaction; how many were new. A relay publishes them after its commit."""
+        planned: Sequence[Job] = tuple(jobs)
+        return self._drive(
+            connection,
+            lambda driver, mode: outbox.publish(driver.dialect, mode, queue, planned, self._producer),
+        )
+
+    def execute(
+        self, delivery: Delivered, change: Callable[[Any], R], *, may_commit: Callable[[], bool] | None = None
+    ) -> Applied[R]:
+        """A worker's effect, in a transaction of its own: receipt, ``change(db)``, attempt row, COMMIT.
+
+        ``may_commit`` is asked just before COMMIT; False rolls everything back and raises LeaseLost. An error of
+        the change is raised as it was, with nothing kept; the worker then calls :meth:`failed`.
+        """
+        applied: Applied[R] = self._own(
+            lambda driver, mode: effect.execute(driver.dialect, mode, delivery, change, may_commit)
+        )
+        return applied
+
+    async def aexecute(
+        self,
+        delivery: Delivered,
+        change: Callable[[Any], Awaitable[R]],
+        *,
+        may_commit: Callable[[], bool] | None = None,
+    ) -> Applied[R]:
+        """:meth:`execute` for an async change, which gets the async connection or session."""
+        async with self._needed().alend() as driver:
+            program = effect.execute(driver.dialect, Mode.OWN, delivery, change, may_commit)
+            applied: Applied[R] = await arun(driver, program)
+            return applied
+
+    def failed(
+        self, delivery: Delivered, outcome: str, error: ErrorInfo | None, *, isolated: bool = False
+    ) -> None:
+        """Record that a delivery ended without its effect (``outcome``: retry, reject, …); it cannot fail to store.
+
+        ``isolated``: the message is a dead letter now. A job that is completed or cancelled stays so, and an older
+        delivery's word does not replace a newer one's.
+        """
+        self._own(
+            lambda driver, mode: outcomes.failed(driver.dialect, mode, delivery, outcome, error, isolated)
+        )
+
+    def job(self, job_key: str, *, connection: Any = None) -> JobRecord | None:
+        """The job, or None when the ledger does not know it."""
+        found: JobRecord | None = self._drive(
+            connection, lambda driver, mode: reads.job(driver.dialect, mode, job_key)
+        )
+        return found
+
+    def attempts(self, job_key: str, *, connection: Any = None) -> list[AttemptRecord]:
+        """How the job's deliveries ended, in order."""
+        found: list[AttemptRecord] = self._drive(
+            connection, lambda driver, mode: reads.attempts(driver.dialect, mode, job_key)
+        )
+        return found
+
+    def status(self, *, connection: Any = None) -> LedgerStatus:
+        """Jobs by state and the oldest planned one; reads the whole table of jobs."""
+        found: LedgerStatus = self._drive(connection, lambda driver, mode: reads.status(driver.dialect, mode))
+        return found
+
+    def cancel(self, job_keys: Iterable[str], *, connection: Any = None) -> int:
+        """Cancel jobs that are not completed; how many. A delivery that comes later is refused as a duplicate."""
+        return self._move("cancel", job_keys, connection)
+
+    def redriven(self, job_keys: Iterable[str], *, connection: Any = None) -> int:
+        """Note that the queue redrives isolated jobs: they are accepted again; how many."""
+        return self._move("redrive", job_keys, connection)
+
+    def republish(self, job_keys: Iterable[str], *, connection: Any = None) -> int:
+        """A repair: publish jobs again that the queue lost, under a new generation; how many."""
+        return self._move("republish", job_keys, connection)
+
+    def close(self) -> None:
+        """Close idle connections of the ledger's own."""
+        if self._database is not None:
+            self._database.close()
+
+    async def aclose(self) -> None:
+        """Close idle connections, the running loop's too."""
+        if self._database is not None:
+            self._database.close()
+            await self._database.aclose()
+
+    def _move(self, event: str, job_keys: Iterable[str], connection: Any) -> int:
+        keys = tuple(job_keys)
+        count: int = self._drive(
+            connection, lambda driver, mode: reads.move(driver.dialect, mode, event, keys)
+        )
+        return count
+
+    def _drive(self, connection: Any, make: _Make) -> Any:
+        """Run a program on ``connection``, or on our own database; a coroutine for an async connection."""
+        if connection is None:
+            return self._own(make)
+        if is_async_alchemy(connection):
+            return _on_async_alchemy(connection, make)
+        blocking, looping = driver_for(connection)
+        if blocking is not None:
+            return run(blocking, make(blocking, blocking.mode()))
+        assert looping is not None
+        return arun(looping, make(looping, looping.mode()))
+
+    def _own(self, make: _Make) -> Any:
+        with self._needed().lend() as driver:
+            return run(driver, make(driver, Mode.OWN))
+
+    def _needed(self) -> Database:
+        if self._database is None:
+            raise LedgerError(
+                "this ledger has no database of its own",
+                hint="Ledger(url), Ledger(engine) or Ledger(sessionmaker); or pass connection=",
+            )
+        return self._database
+
+
+async def _on_async_alchemy(connection: Any, make: _Make) -> Any:
+    driver = await async_alchemy(connection)
+    return await arun(driver, make(driver, driver.mode()))

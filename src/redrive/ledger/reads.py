@@ -1,0 +1,82 @@
+"""What the ledger answers when it is asked, and the moves that an operator or a repair makes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from redrive import seams
+from redrive.ledger.drivers.port import Mode
+from redrive.ledger.records import AttemptRecord, JobRecord, LedgerStatus
+from redrive.ledger.states import State
+from redrive.ledger.steps import Program, Rows, Statement, Step
+from redrive.ledger.transaction import asked, framed
+from redrive.ledger.values import checked_key, loaded, text
+
+
+def job(dialect: str, mode: Mode, job_key: str) -> Program:
+    """The job's :class:`JobRecord`, or None."""
+    return asked(dialect, mode, _job(checked_key(dialect, job_key)))
+
+
+def attempts(dialect: str, mode: Mode, job_key: str) -> Program:
+    """The job's :class:`AttemptRecord` list, in order of delivery."""
+    return asked(dialect, mode, _attempts(checked_key(dialect, job_key)))
+
+
+def status(dialect: str, mode: Mode) -> Program:
+    """The :class:`LedgerStatus` now."""
+    return asked(dialect, mode, _status())
+
+
+def move(dialect: str, mode: Mode, event: str, job_keys: Iterable[str]) -> Program:
+    """``cancel``, ``redrive`` or ``republish`` the jobs whose state allows it; answers how many that were."""
+    keys = sorted({checked_key(dialect, key) for key in job_keys})
+    return framed(dialect, mode, _move(event, keys))
+
+
+def _job(key: str | bytes) -> Generator[Step, Any, JobRecord | None]:
+    answer: Rows = yield Statement("job", {"job_key": key})
+    if not answer.rows:
+        return None
+    name, queue, state, generation, message_id, delivery, producer, result, *times = answer.rows[0]
+    return JobRecord(
+        key=text(name),
+        queue=text(queue),
+        state=State(int(state)).name.lower(),
+        generation=int(generation),
+        message_id=text(message_id),
+        delivery=int(delivery),
+        producer=text(producer),
+        result=loaded(result),
+        planned_at_ms=times[0],
+        accepted_at_ms=times[1],
+        completed_at_ms=times[2],
+        updated_at_ms=times[3],
+    )
+
+
+def _attempts(key: str | bytes) -> Generator[Step, Any, list[AttemptRecord]]:
+    answer: Rows = yield Statement("attempts", {"job_key": key})
+    rows = ([text(value) for value in row] for row in answer.rows)
+    return [AttemptRecord(row[0], row[1], bool(row[2]), *row[3:]) for row in rows]
+
+
+def _status() -> Generator[Step, Any, LedgerStatus]:
+    answer: Rows = yield Statement("status", {})
+    counts = {State(int(row[0])): row for row in answer.rows}
+    planned = counts.get(State.PLANNED)
+    oldest_ms = planned[3] if planned is not None else None
+    return LedgerStatus(
+        **{state.name.lower(): int(counts[state][1]) if state in counts else 0 for state in State},
+        waiting_for_relay=sum(int(row[2]) for row in answer.rows),
+        oldest_planned_seconds=0.0 if oldest_ms is None else max(0, seams.wall_ms() - oldest_ms) / 1000,
+    )
+
+
+def _move(event: str, keys: list[str | bytes]) -> Generator[Step, Any, int]:
+    count = 0
+    for key in keys:
+        answer: Rows = yield Statement(event, {"job_key": key, "now_ms": seams.wall_ms()})
+        count += answer.touched
+    return count

@@ -1,0 +1,2 @@
+-- purpose: a transaction of the ledger's own
+START TRANSACTION;

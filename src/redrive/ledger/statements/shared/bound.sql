@@ -1,0 +1,1 @@
+-- purpose: nothing to do here: SQLite waits as long as its connection was opened with (5 s by default)

@@ -1,0 +1,2 @@
+-- purpose: end the ledger's own transaction
+COMMIT;

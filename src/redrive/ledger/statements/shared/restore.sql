@@ -1,0 +1,1 @@
+-- purpose: nothing to do here

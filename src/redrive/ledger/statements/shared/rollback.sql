@@ -1,0 +1,2 @@
+-- purpose: undo the whole transaction
+ROLLBACK;
