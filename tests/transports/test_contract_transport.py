@@ -1,0 +1,85 @@
+"""Batches are cut so that each is legal, and answers stay in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from redrive.domain import limits
+from redrive.transports import Entry
+from redrive.transports.contract_transport import ContractTransport
+
+
+class Echo:
+    """A carrier that stores nothing and answers each entry with its own payload as the message id."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def call(
+        self, capability_id: str, request: Mapping[str, Any], *, deadline_seconds: float | None = None
+    ) -> bytes:
+        """Answer."""
+        body = json.loads(msgspec.json.encode(request))
+        self.calls.append((capability_id, body))
+        if capability_id == "queue.publish":
+            return msgspec.json.encode({"message_id": str(body["payload"])})
+        if capability_id == "queue.ack_batch":
+            return msgspec.json.encode({"items": [{"acknowledged": True} for _ in body["items"]]})
+        return msgspec.json.encode(
+            {"items": [{"message_id": str(m["payload"])[:6]} for m in body["messages"]]}
+        )
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def test_a_long_list_is_cut_by_count() -> None:
+    """2,001 entries are three calls, the last one single; the answers are in order."""
+    echo = Echo()
+    entries = [Entry(payload=n) for n in range(2 * limits.BATCH_ENTRIES_MAX + 1)]
+    answers = ContractTransport(echo).publish("work", entries)
+    assert [answer.message_id for answer in answers] == [str(n) for n in range(len(entries))]  # type: ignore[union-attr]
+    assert [capability for capability, _ in echo.calls] == [
+        "queue.publish_batch",
+        "queue.publish_batch",
+        "queue.publish",
+    ]
+
+
+def test_large_entries_are_cut_by_bytes() -> None:
+    """No call is above the contract's bytes for a batch."""
+    echo = Echo()
+    entries = [Entry(payload="x" * 250_000) for _ in range(70)]
+    assert len(ContractTransport(echo).publish("work", entries)) == 70
+    sizes = [len(json.dumps(body)) for _, body in echo.calls]
+    assert len(sizes) > 1
+    assert max(sizes) <= limits.BATCH_BYTES_MAX
+
+
+def test_acks_are_cut_by_count() -> None:
+    """1,001 acknowledgements are two calls."""
+    echo = Echo()
+    items = [(f"m{n}", "h") for n in range(limits.BATCH_ENTRIES_MAX + 1)]
+    assert ContractTransport(echo).ack("work", items) == [True] * len(items)
+    assert len(echo.calls) == 2
+
+
+def test_a_wait_is_cut_at_the_contracts_limit() -> None:
+    """A longer wait than the contract allows is not sent."""
+
+    class Empty(Echo):
+        def call(
+            self, capability_id: str, request: Mapping[str, Any], *, deadline_seconds: float | None = None
+        ) -> bytes:
+            self.calls.append((capability_id, dict(request)))
+            return b'{"messages":[],"lease_seconds":30}'
+
+    carrier = Empty()
+    ContractTransport(carrier).consume(
+        "work", max_messages=1, visibility_timeout=None, wait_seconds=300, consumer_id="me"
+    )
+    assert carrier.calls[0][1]["wait_seconds"] == limits.WAIT_SECONDS_MAX
