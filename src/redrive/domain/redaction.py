@@ -9,7 +9,7 @@ MASK = "***"
 
 
 def redacted(value: Any, paths: Sequence[str]) -> Any:
-    """A copy of a JSON value with the fields at ``paths`` masked; ``a.*.b`` goes through lists and objects."""
+    """A copy of a JSON value with the fields at ``paths`` masked; ``a.*.b`` goes through any member."""
     for path in paths:
         value = _mask(value, path.split("."))
     return value
