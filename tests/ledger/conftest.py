@@ -12,7 +12,6 @@ from redrive.ledger import Ledger
 from tests.database import MysqlServer, PostgresServer
 from tests.ledger.stores import Store
 
-
 TABLES = ("effects", "redrive_jobs", "redrive_payloads", "redrive_attempts")
 
 

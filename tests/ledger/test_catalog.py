@@ -57,9 +57,9 @@ def test_every_control_has_its_statements_everywhere(dialect: str) -> None:
 
 def test_placeholders_of_both_styles() -> None:
     """Named parameters once each; a percent sign survives."""
-    part = catalog._part("SELECT ':a' || :a, '%', :b_2x, :a::text", "pyformat")
+    part = catalog._part("SELECT :a, '%', :b_2x, :a::text", "pyformat")
     assert part.names == ("a", "b_2x")
-    assert part.text == "SELECT '%(a)s' || %(a)s, '%%', %(b_2x)s, %(a)s::text"
+    assert part.text == "SELECT %(a)s, '%%', %(b_2x)s, %(a)s::text"
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def killed(store: Store, moment: str, receipts: str = "on") -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert worker.stdout is not None and worker.stdin is not None
+    assert worker.stdout is not None
+    assert worker.stdin is not None
     try:
         assert worker.stdout.readline() == b"here\n"
     finally:
@@ -76,7 +77,8 @@ def test_killed_before_commit_leaves_neither_effect_nor_receipt(
 
 
 def test_killed_after_commit_and_before_ack_the_duplicate_is_refused(store: Store, ledger: Ledger) -> None:
-    """The next delivery finds the receipt; the first one's own record stands although the queue calls it lost."""
+    """The next delivery finds the receipt; the first one's own record stands although the queue calls it
+    lost."""
     killed(store, "after commit")
     assert not ledger.execute(Delivery("job:1", 2, previous="lost"), store.effect("job:1"))
     assert store.effects("job:1") == 1

@@ -1,4 +1,5 @@
-"""Every driver runs the same programs: SQLAlchemy blocking and not, psycopg's async side, handlers' connections."""
+"""Every driver runs the same programs: SQLAlchemy blocking and not, psycopg's async side, handlers'
+connections."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from redrive.ledger import Job, Ledger, LedgerError, LedgerNotInstalled
+from redrive.ledger import Job, Ledger, LedgerError, LedgerNotInstalled, TransactionEnded
 from tests.ledger.stores import Delivery, Store
 
 KEY = "job:1"
@@ -64,7 +65,8 @@ def test_sqlalchemy_is_joined(store: Store, engine: Engine, kind: Callable[[Engi
         db.commit()
         again = Ledger().apply_once(db, KEY, change)
         db.commit()
-    assert not again and again.result == "ran"
+    assert not again
+    assert again.result == "ran"
     assert store.effects(KEY) == 1
 
 
@@ -83,6 +85,59 @@ def test_sqlalchemy_caller_that_catches_and_commits(
         assert Ledger().apply_once(db, KEY, change)
         db.commit()
     assert store.effects(KEY) == 1
+
+
+@pytest.mark.parametrize("kind", [lambda e: e.connect(), Session], ids=["connection", "session"])
+@pytest.mark.parametrize("way", ["commit", "rollback"])
+def test_sqlalchemy_change_that_ends_the_transaction(
+    store: Store, engine: Engine, kind: Callable[[Engine], Any], way: str
+) -> None:
+    """Named, with what came after its end undone, and never a second effect."""
+
+    def end(db: Any) -> None:
+        change(db)
+        getattr(db, way)()
+        db.execute(INSERT, {"key": "later"})
+
+    with kind(engine) as db:
+        with pytest.raises(TransactionEnded):
+            Ledger().apply_once(db, KEY, end)
+        db.commit()
+        assert store.effects("later") == 0
+        assert bool(Ledger().apply_once(db, KEY, change)) == (way == "rollback")
+        db.commit()
+    assert store.effects(KEY) == 1
+
+
+def test_a_connection_that_died_while_idle_is_replaced(store: Store) -> None:
+    """After a restart of the database no delivery is failed for it."""
+    if store.name == "sqlite":
+        pytest.skip("a file has no server to restart")
+    ledger = store.ledger()
+    names: list[int] = []
+    sql = {"postgres": "SELECT pg_backend_pid()", "mysql": "SELECT connection_id()"}[store.name]
+
+    def me(db: Any) -> None:
+        cursor = db.cursor()
+        cursor.execute(sql)
+        names.append(cursor.fetchone()[0])
+        cursor.close()
+
+    assert ledger.execute(Delivery("first"), me)
+    kill = {"postgres": f"SELECT pg_terminate_backend({names[0]}, 10000)", "mysql": f"KILL {names[0]}"}
+    store.run(kill[store.name])
+    assert ledger.execute(Delivery("second"), me)
+    assert names[0] != names[1]
+    ledger.close()
+
+
+def test_psycopg_with_another_cursor_and_row_factory(postgres_store: Store) -> None:
+    """What the application chose for its own cursors does not reach the ledger's."""
+    from psycopg.rows import dict_row
+
+    with psycopg.connect(postgres_store.url, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as db:
+        assert Ledger().apply_once(db, KEY, lambda db: 1)
+        assert Ledger().apply_once(db, KEY, lambda db: 1).result == 1
 
 
 def test_what_a_session_holds_back_belongs_to_the_change(store: Store, engine: Engine) -> None:
@@ -200,7 +255,8 @@ def test_sqlalchemy_async_is_joined(async_store: Store, kind: Callable[[Any], An
             assert await Ledger().publish(db, "q", [Job("planned")]) == 1
             await db.commit()
             again = await Ledger().apply_once(db, KEY, achange)
-            assert not again and again.result == "ran"
+            assert not again
+            assert again.result == "ran"
             await db.commit()
         await engine.dispose()
 
@@ -260,7 +316,8 @@ def test_psycopg_async_is_joined(postgres_store: Store) -> None:
 
 
 def test_aexecute_by_url(store: Store) -> None:
-    """PostgreSQL: psycopg's AsyncConnection; SQLite and MariaDB: the blocking connection, carried to threads."""
+    """PostgreSQL: psycopg's AsyncConnection; SQLite and MariaDB: the blocking connection, carried to
+    threads."""
     ledger = store.ledger()
 
     async def achange(db: Any) -> str:

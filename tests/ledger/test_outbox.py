@@ -91,11 +91,13 @@ def test_a_plan_is_part_of_the_producers_transaction(store: Store, ledger: Ledge
     db = store.connect(autocommit=True)
     assert Ledger().publish(db, "settlement", [Job("a")]) == 1
     found = ledger.job("a")
-    assert found is not None and found.state == "planned"
+    assert found is not None
+    assert found.state == "planned"
 
 
 def test_two_relays_share_the_work_without_waiting(store: Store) -> None:
-    """While one relay holds its rows locked, another takes the next ones (SQLite: waits for the short lock)."""
+    """While one relay holds its rows locked, another takes the next ones (SQLite: waits for the short
+    lock)."""
     plan(store, *(Job(f"job:{n}", n) for n in range(10)))
     one, two = store.ledger(), store.ledger()
     taken = [row.job_key for relay in (one, two, one, two) for row in relay.outbox.take(3)]
@@ -128,7 +130,8 @@ def test_a_relay_that_died_gives_its_rows_up_after_the_claim(store: Store, ledge
     plan(store, Job("a"))
     [first] = ledger.outbox.take(10, claim_seconds=0)
     [again] = ledger.outbox.take(10)
-    assert again.idempotency_key == first.idempotency_key and again.claim != first.claim
+    assert again.idempotency_key == first.idempotency_key
+    assert again.claim != first.claim
     assert ledger.outbox.take(10) == []
 
 
@@ -142,10 +145,12 @@ def test_accepted_jobs_are_not_taken_again(store: Store, ledger: Ledger) -> None
     assert ledger.outbox.accepted(rows) == 2
     assert ledger.outbox.take(10) == []
     found = ledger.job("a")
-    assert found is not None and (found.state, found.message_id) == ("accepted", "m-a")
+    assert found is not None
+    assert (found.state, found.message_id) == ("accepted", "m-a")
     status = ledger.status()
     assert (status.planned, status.accepted, status.waiting_for_relay) == (0, 2, 0)
-    assert ledger.outbox.accepted(rows) == 0 and ledger.outbox.accepted([]) == 0
+    assert ledger.outbox.accepted(rows) == 0
+    assert ledger.outbox.accepted([]) == 0
 
 
 def test_acceptance_never_takes_a_completion_back(store: Store, ledger: Ledger) -> None:
@@ -155,7 +160,8 @@ def test_acceptance_never_takes_a_completion_back(store: Store, ledger: Ledger) 
     assert ledger.execute(Delivery("a"), lambda _: "done")
     ledger.outbox.accepted(rows)
     found = ledger.job("a")
-    assert found is not None and found.state == "completed"
+    assert found is not None
+    assert found.state == "completed"
 
 
 def test_a_row_given_back_is_due_again(store: Store, ledger: Ledger) -> None:
@@ -171,7 +177,8 @@ def test_a_row_given_back_is_due_again(store: Store, ledger: Ledger) -> None:
 
 
 def test_a_repair_publishes_under_a_new_generation(store: Store, ledger: Ledger) -> None:
-    """The generation is in the idempotency key and the reserved header; a late note of the old one changes nothing."""
+    """The generation is in the idempotency key and the reserved header; a late note of the old one changes
+    nothing."""
     plan(store, Job("a", headers={"h": "1"}))
     old: list[OutboxRow] = ledger.outbox.take(10)
     ledger.outbox.accepted(old)

@@ -67,7 +67,9 @@ def test_a_completion_is_final_and_an_older_delivery_may_win_it(store: Store, le
     ledger.failed(Delivery(KEY, 3), "reject", None, isolated=True)
     assert state(ledger)[0] == "completed"
     assert not ledger.execute(Delivery(KEY, 4), store.effect(KEY))
-    assert ledger.cancel([KEY]) == 0 and ledger.redriven([KEY]) == 0 and ledger.republish([KEY]) == 0
+    assert ledger.cancel([KEY]) == 0
+    assert ledger.redriven([KEY]) == 0
+    assert ledger.republish([KEY]) == 0
     assert store.effects(KEY) == 1
 
 
@@ -80,7 +82,8 @@ def test_redriven_takes_isolated_back_to_accepted(store: Store, ledger: Ledger) 
 
 
 def test_gaps_are_named(store: Store, ledger: Ledger) -> None:
-    """The delivery before a lost one is `lost`; others that nobody recorded are `unrecorded`; records stand."""
+    """The delivery before a lost one is `lost`; others that nobody recorded are `unrecorded`; records
+    stand."""
     ledger.failed(Delivery(KEY, 2, previous="nack"), "retry", None)
     ledger.failed(Delivery(KEY, 5, previous="lost"), "retry", None)
     ledger.failed(Delivery(KEY, 6, previous="lost"), "retry", None)
@@ -110,7 +113,8 @@ def test_gaps_are_bounded(store: Store, ledger: Ledger) -> None:
 
 def test_status_counts_by_state(store: Store, ledger: Ledger) -> None:
     """Five states, what waits for a relay, the oldest planned job's age."""
-    assert ledger.status().planned == 0 and ledger.status().oldest_planned_seconds == 0
+    assert ledger.status().planned == 0
+    assert ledger.status().oldest_planned_seconds == 0
     db = store.connect(autocommit=True)
     Ledger().publish(db, "q", [Job("a"), Job("b"), Job("c")])
     ledger.execute(Delivery("b"), lambda _: None)

@@ -1,4 +1,5 @@
-"""The SQL files, read once: by dialect, with the shared ones beneath, split into parts, in the driver's style."""
+"""The SQL files, read once: by dialect, with the shared ones beneath, split into parts, in the driver's
+style."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Part:
 
 @cache
 def parts(dialect: str, name: str, style: str) -> tuple[Part, ...]:
-    """The statements of operation ``name``; ``style`` is ``named`` (``:key``) or ``pyformat`` (``%(key)s``)."""
+    """The statements of operation ``name``; ``style`` is ``named`` (``:key``) or ``pyformat``
+    (``%(key)s``)."""
     folder = files("redrive.ledger") / "statements"
     file = folder / dialect / f"{name}.sql"
     if not file.is_file():

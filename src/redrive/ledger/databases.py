@@ -62,8 +62,8 @@ def database_for(given: Any) -> Database:
         if loaded is not None and isinstance(given, tuple(getattr(loaded, name) for name in names)):
             return AlchemyDatabase(given, is_async=module.endswith("asyncio"))
     raise TypeError(
-        "a ledger's database is a URL (sqlite:///file, postgresql://…, mysql://…), an Engine or a sessionmaker, "
-        f"not {type(given).__module__}.{type(given).__qualname__}"
+        "a ledger's database is a URL (sqlite:///file, postgresql://…, mysql://…), an Engine or a "
+        f"sessionmaker, not {type(given).__module__}.{type(given).__qualname__}"
     )
 
 
@@ -107,10 +107,12 @@ class UrlDatabase:
         try:
             yield driver
         finally:
-            if not connection.closed and not driver.is_open() and len(idle) < IDLE_CONNECTIONS_MAX:
-                idle.append(connection)
-            else:
+            if connection.closed:
+                await self.aclose()  # what killed this one killed its siblings
+            elif driver.is_open() or len(idle) >= IDLE_CONNECTIONS_MAX:
                 await connection.close()
+            else:
+                idle.append(connection)
 
     def close(self) -> None:
         """Close the idle blocking connections."""
@@ -122,8 +124,9 @@ class UrlDatabase:
 
     async def aclose(self) -> None:
         """Close the idle async connections of the running loop."""
-        for connection in self._async_idle.pop(asyncio.get_running_loop(), []):
-            await connection.close()
+        idle = self._async_idle.get(asyncio.get_running_loop(), [])
+        while idle:
+            await idle.pop().close()
 
     def _idle_one(self) -> Any:
         with self._lock:
@@ -132,14 +135,14 @@ class UrlDatabase:
             return self._idle.pop() if self._idle else None
 
     def _keep(self, driver: Driver) -> bool:
+        connection = driver.handle
+        if getattr(connection, "closed", False) or not getattr(connection, "open", True):
+            self.close()  # what killed this one killed its siblings
+            return False
         try:
-            if (
-                driver.is_open()
-                or getattr(driver.handle, "closed", False)
-                or not getattr(driver.handle, "open", True)
-            ):
+            if driver.is_open():
                 return False
-        except Exception:  # a closed sqlite3 connection answers nothing
+        except sqlite3.ProgrammingError:  # a change closed it
             return False
         with self._lock:
             if len(self._idle) >= IDLE_CONNECTIONS_MAX:
@@ -156,12 +159,16 @@ class UrlDatabase:
         try:
             return {"sqlite": self._sqlite, "postgres": self._postgres, "mysql": self._mysql}[self.dialect]()
         except Exception as error:
-            if verdict(self.dialect, error) is Verdict.RETRY:
+            if verdict(self.dialect, error) in (Verdict.RETRY, Verdict.LOST):
                 raise LedgerRetry(f"the ledger's database cannot be reached: {error}") from error
             raise
 
     def _sqlite(self) -> Any:
         path = unquote(urlsplit(self._url).path)[1:]
+        if path in ("", ":memory:"):
+            raise LedgerError(
+                "a ledger's SQLite database is a file: sqlite:///relative.db or sqlite:////absolute.db"
+            )
         return sqlite3.connect(path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False)
 
     def _postgres(self) -> Any:

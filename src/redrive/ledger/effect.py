@@ -82,7 +82,8 @@ def _effect(
 
 
 def _receipt(dialect: str, values: dict[str, Any]) -> Generator[Step, Any, tuple[Any, ...] | None]:
-    """None when the receipt is surely ours; else (state, result, receipt) of the row, which may be ours too."""
+    """None when the receipt is surely ours; else (state, result, receipt) of the row, which may be ours
+    too."""
     taken: Rows = yield Statement("receipt", values)
     if dialect == "mysql":
         yield (Control.RESTORE,)  # PostgreSQL's receipt does it on the way

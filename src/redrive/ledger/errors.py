@@ -12,7 +12,8 @@ class LedgerError(RedriveError):
 
 
 class LedgerNotInstalled(LedgerError):
-    """The ledger's tables are not in this database, or are older than this code; they are never created by the way."""
+    """The ledger's tables are not in this database, or are older than this code; they are never created by
+    the way."""
 
     code = "LEDGER_NOT_INSTALLED"
 
@@ -20,7 +21,8 @@ class LedgerNotInstalled(LedgerError):
 class LedgerRetry(LedgerError):
     """The database refused for now (a race, a deadlock, a lock held too long, a lost connection).
 
-    ``__cause__`` is the driver's error. Roll the whole transaction back and run it again from its beginning.
+    ``__cause__`` is the driver's error. Roll the whole transaction back and run it again from its
+    beginning.
     """
 
     code, retryable = "LEDGER_RETRY", True
@@ -39,7 +41,8 @@ class LeaseLost(LedgerError):
 class TransactionEnded(LedgerError):
     """The change ended the transaction that held its receipt (a commit, a rollback, or DDL on MySQL).
 
-    What it committed before that stands, and so does the receipt, without a result; what came after is undone.
+    What it committed before that stands, and so does the receipt, without a result; what came after is
+    undone.
     """
 
     code = "TRANSACTION_ENDED"

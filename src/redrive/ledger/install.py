@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 from redrive import seams
@@ -12,10 +13,11 @@ from redrive.ledger.steps import Control, Migration, Program, Rows, Statement, S
 
 
 def install(dialect: str, is_open: bool) -> Program:
-    """Bring the tables to this code's version, in a transaction of its own; answers the versions applied now."""
+    """Bring the tables to this code's version, in a transaction of its own; answers the versions applied
+    now."""
     if is_open:
         raise LedgerError(
-            "a transaction is open on this connection, and tables are never created inside a caller's transaction",
+            "a transaction is open here, and tables are never created inside a caller's transaction",
             hint="commit or roll back first, or run `redrive ledger install --ledger URL`",
         )
     return _install(dialect)
@@ -47,7 +49,5 @@ def _install(dialect: str) -> Generator[Step, Any, list[int]]:
 
 def _give_up() -> Generator[Step, Any, None]:
     for step in ((Control.ROLLBACK,), Statement("install_unlock", {})):
-        try:
+        with suppress(Exception):  # the first error is the one to tell
             yield step
-        except Exception:  # the first error is the one to tell
-            continue

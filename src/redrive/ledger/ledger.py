@@ -11,7 +11,7 @@ from redrive.ledger import effect, install, outbox, outcomes, reads
 from redrive.ledger.databases import Database, database_for
 from redrive.ledger.drivers import AsyncDriver, Driver, Mode, arun, driver_for, run
 from redrive.ledger.drivers.choose import async_alchemy, is_async_alchemy
-from redrive.ledger.errors import LedgerError
+from redrive.ledger.errors import LedgerError, NotBegun
 from redrive.ledger.records import Applied, AttemptRecord, Delivered, Job, JobRecord, LedgerStatus
 from redrive.ledger.steps import Program
 
@@ -22,7 +22,8 @@ _Make = Callable[[Driver | AsyncDriver, Mode], Program]
 
 
 class AsyncConnectionLike(Protocol):
-    """A connection whose commit is awaited: psycopg's AsyncConnection, SQLAlchemy's AsyncConnection, AsyncSession."""
+    """A connection whose commit is awaited: psycopg's AsyncConnection, SQLAlchemy's AsyncConnection,
+    AsyncSession."""
 
     def commit(self) -> Coroutine[Any, Any, None]:
         """Commit."""
@@ -31,10 +32,11 @@ class AsyncConnectionLike(Protocol):
 class Ledger:
     """Jobs, receipts and attempts in the application's own database (SQLite, PostgreSQL, MySQL or MariaDB).
 
-    ``database``: a URL, a SQLAlchemy Engine or sessionmaker (or their async forms), or None for a ledger that only
-    joins connections it is given. What takes a connection joins its transaction and never commits it, unless the
-    connection is in autocommit and outside a transaction: then the call is a transaction of its own. Calls with an
-    async connection return an awaitable. Errors: :class:`~redrive.ledger.errors.LedgerError` and its kinds.
+    ``database``: a URL, a SQLAlchemy Engine or sessionmaker (or their async forms), or None for a ledger
+    that only joins connections it is given. What takes a connection joins its transaction and never commits
+    it, unless the connection is in autocommit and outside a transaction: then the call is a transaction of
+    its own. Calls with an async connection return an awaitable. Errors:
+    :class:`~redrive.ledger.errors.LedgerError` and its kinds.
     """
 
     def __init__(self, database: Any = None, *, producer: str | None = None) -> None:
@@ -55,19 +57,30 @@ class Ledger:
     def apply_once(self, connection: C, job_key: str, change: Callable[[C], R]) -> Applied[R]: ...
 
     def apply_once(self, connection: Any, job_key: str, change: Callable[[Any], Any]) -> Any:
-        """Run ``change(connection)`` unless the job's effect happened before; receipt and change stand or fall together.
+        """Run ``change(connection)`` unless the job's effect happened before; receipt and change stand or
+        fall together.
 
-        ``job_key``: the stable business key, 1 to 200 bytes. Returns :class:`Applied`, which counts once the
-        transaction is committed. If ``change`` raises, its error is raised and both are undone, even if the caller
-        catches it and commits. It must not end the transaction. Raises LedgerRetry when the caller must run its
-        whole transaction again (on MySQL it is rolled back by then), LedgerNotInstalled.
+        ``job_key``: the stable business key, 1 to 200 bytes. Returns :class:`Applied`, which counts once
+        the transaction is committed. If ``change`` raises, its error is raised and both are undone, even if
+        the caller catches it and commits. It must not end the transaction. Raises LedgerRetry when the
+        caller must run its whole transaction again (on MySQL it is rolled back by then),
+        LedgerNotInstalled.
         """
         return self._drive(
             connection, lambda driver, mode: effect.apply_once(driver.dialect, mode, job_key, change)
         )
 
+    @overload
+    def publish(
+        self, connection: AsyncConnectionLike, queue: str, jobs: Iterable[Job]
+    ) -> Coroutine[Any, Any, int]: ...
+
+    @overload
+    def publish(self, connection: Any, queue: str, jobs: Iterable[Job]) -> int: ...
+
     def publish(self, connection: Any, queue: str, jobs: Iterable[Job]) -> Any:
-        """Plan ``jobs`` in the caller's transaction; how many were new. A relay publishes them after its commit."""
+        """Plan ``jobs`` in the caller's transaction; how many were new. A relay publishes them after its
+        commit."""
         planned: Sequence[Job] = tuple(jobs)
         return self._drive(
             connection,
@@ -79,8 +92,8 @@ class Ledger:
     ) -> Applied[R]:
         """A worker's effect, in a transaction of its own: receipt, ``change(db)``, attempt row, COMMIT.
 
-        ``may_commit`` is asked just before COMMIT; False rolls everything back and raises LeaseLost. An error of
-        the change is raised as it was, with nothing kept; the worker then calls :meth:`failed`.
+        ``may_commit`` is asked just before COMMIT; False rolls everything back and raises LeaseLost. An
+        error of the change is raised as it was, with nothing kept; the worker then calls :meth:`failed`.
         """
         applied: Applied[R] = self._own(
             lambda driver, mode: effect.execute(driver.dialect, mode, delivery, change, may_commit)
@@ -95,18 +108,26 @@ class Ledger:
         may_commit: Callable[[], bool] | None = None,
     ) -> Applied[R]:
         """:meth:`execute` for an async change, which gets the async connection or session."""
-        async with self._needed().alend() as driver:
-            program = effect.execute(driver.dialect, Mode.OWN, delivery, change, may_commit)
-            applied: Applied[R] = await arun(driver, program)
-            return applied
+
+        async def once() -> Applied[R]:
+            async with self._needed().alend() as driver:
+                program = effect.execute(driver.dialect, Mode.OWN, delivery, change, may_commit)
+                applied: Applied[R] = await arun(driver, program)
+                return applied
+
+        try:
+            return await once()
+        except NotBegun:  # an idle connection had died; once more, on a new one
+            return await once()
 
     def failed(
         self, delivery: Delivered, outcome: str, error: ErrorInfo | None, *, isolated: bool = False
     ) -> None:
-        """Record that a delivery ended without its effect (``outcome``: retry, reject, …); it cannot fail to store.
+        """Record that a delivery ended without its effect (``outcome``: retry, reject, …); it cannot fail
+        to store.
 
-        ``isolated``: the message is a dead letter now. A job that is completed or cancelled stays so, and an older
-        delivery's word does not replace a newer one's.
+        ``isolated``: the message is a dead letter now. A job that is completed or cancelled stays so, and
+        an older delivery's word does not replace a newer one's.
         """
         self._own(
             lambda driver, mode: outcomes.failed(driver.dialect, mode, delivery, outcome, error, isolated)
@@ -132,7 +153,8 @@ class Ledger:
         return found
 
     def cancel(self, job_keys: Iterable[str], *, connection: Any = None) -> int:
-        """Cancel jobs that are not completed; how many. A delivery that comes later is refused as a duplicate."""
+        """Cancel jobs that are not completed; how many. A delivery that comes later is refused as a
+        duplicate."""
         return self._move("cancel", job_keys, connection)
 
     def redriven(self, job_keys: Iterable[str], *, connection: Any = None) -> int:
@@ -174,8 +196,12 @@ class Ledger:
         return arun(looping, make(looping, looping.mode()))
 
     def _own(self, make: _Make) -> Any:
-        with self._needed().lend() as driver:
-            return run(driver, make(driver, Mode.OWN))
+        try:
+            with self._needed().lend() as driver:
+                return run(driver, make(driver, Mode.OWN))
+        except NotBegun:  # an idle connection had died; once more, on a new one
+            with self._needed().lend() as driver:
+                return run(driver, make(driver, Mode.OWN))
 
     def _needed(self) -> Database:
         if self._database is None:

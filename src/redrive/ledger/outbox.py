@@ -21,13 +21,14 @@ CLAIM_SECONDS = 30.0
 
 
 class Outbox:
-    """What a relay uses. Any number of relays may run: a row is with one of them for the time of its claim."""
+    """What a relay uses. Any number may run: a row is with one of them for the time of its claim."""
 
     def __init__(self, own: Callable[[Callable[[str, Mode], Program]], Any]) -> None:
         self._own = own
 
     def take(self, limit: int = 100, *, claim_seconds: float = CLAIM_SECONDS) -> list[OutboxRow]:
-        """Claim up to ``limit`` planned jobs, oldest first; a relay that dies gives them up after its claim."""
+        """Claim up to ``limit`` planned jobs, oldest first; a relay that dies gives them up after its
+        claim."""
         if not 1 <= limit <= limits.BATCH_ENTRIES_MAX:
             raise LimitExceeded(f"limit must be from 1 to {limits.BATCH_ENTRIES_MAX}, got {limit}")
         claim_ms = int(claim_seconds * 1000)
@@ -104,7 +105,8 @@ def _publish(queue: str, planned: list[dict[str, Any]], producer: str | None) ->
 
 
 def _slices(planned: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """What one statement takes: a bound on rows, and one on text that keeps far from a packet limit of 16 MiB."""
+    """What one statement takes: a bound on rows, and one on text that keeps far from a packet limit of 16
+    MiB."""
     some: list[dict[str, Any]] = []
     chars = 0
     for job in planned:

@@ -16,9 +16,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job to publish: ``key`` (its stable business key, at most 200 bytes) and ``payload`` (any JSON value).
+    """One job to publish: ``key`` (its stable business key, at most 200 bytes) and ``payload`` (any JSON
+    value).
 
-    ``delay_seconds``, ``priority``, ``group``, ``deduplication_id`` and ``headers`` go to the queue as they are.
+    ``delay_seconds``, ``priority``, ``group``, ``deduplication_id`` and ``headers`` go to the queue as they
+    are.
     """
 
     key: str
@@ -34,8 +36,9 @@ class Job:
 class Applied(Generic[R]):
     """The answer of ``apply_once``: truthy when the change ran now, falsy for a duplicate.
 
-    ``result`` is what the change returned, now or (as JSON gives it back) when it ran; ``state`` is ``completed``,
-    or ``cancelled`` for a job that must not run any more. It counts only once the transaction is committed.
+    ``result`` is what the change returned, now or (as JSON gives it back) when it ran; ``state`` is
+    ``completed``, or ``cancelled`` for a job that must not run any more. It counts only once the
+    transaction is committed.
     """
 
     ran: bool
@@ -89,9 +92,11 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """How one delivery ended: ``outcome`` is done, duplicate, retry, reject, lost, unrecorded or the worker's word.
+    """How one delivery ended: ``outcome`` is done, duplicate, retry, reject, lost, unrecorded or the
+    worker's word.
 
-    ``derived``: lost or unrecorded, known only from a later delivery; the delivery's own record may stand beside it.
+    ``derived``: lost or unrecorded, known only from a later delivery; the delivery's own record may stand
+    beside it.
     """
 
     message_id: str
@@ -113,7 +118,8 @@ class AttemptRecord:
 class OutboxRow:
     """A planned job as the relay publishes it; ``payload`` is its exact JSON text, ``msgspec.Raw``.
 
-    ``idempotency_key`` is ``job_key#generation``: a second relay publishing the same row publishes nothing new.
+    ``idempotency_key`` is ``job_key#generation``: a second relay publishing the same row publishes nothing
+    new.
     """
 
     job_key: str
@@ -136,7 +142,8 @@ class OutboxRow:
 
 @dataclass(frozen=True, slots=True)
 class LedgerStatus:
-    """Jobs by state, what waits for a relay, and the age in seconds of the oldest planned job (0 when none)."""
+    """Jobs by state, what waits for a relay, and the age in seconds of the oldest planned job (0 when
+    none)."""
 
     planned: int
     accepted: int

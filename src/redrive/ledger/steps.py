@@ -1,7 +1,8 @@
 """What a ledger program yields, and what it receives: the whole language between programs and drivers.
 
-A program is a generator. It yields a :data:`Step`, a driver performs it and sends a :class:`Rows` (or what the
-called function returned) back, or throws the database's error in. So one program serves every driver, blocking or not.
+A program is a generator. It yields a :data:`Step`, a driver performs it and sends a :class:`Rows` (or what
+the called function returned) back, or throws the database's error in. So one program serves every driver,
+blocking or not.
 """
 
 from __future__ import annotations

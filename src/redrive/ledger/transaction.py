@@ -1,4 +1,5 @@
-"""The frame of every program that writes: a savepoint in the caller's transaction, or a transaction of its own."""
+"""The frame of every program that writes: a savepoint in the caller's transaction, or a transaction of its
+own."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ def framed(
 ) -> Program:
     """``body`` inside a savepoint, committed only in a transaction of our own.
 
-    Whatever goes wrong, every row that the body wrote is undone before the error leaves, so that a caller who
-    catches it and commits keeps nothing of it. ``restores``: the body puts the bound of lock waits back itself.
+    Whatever goes wrong, every row that the body wrote is undone before the error leaves, so that a caller
+    who catches it and commits keeps nothing of it. ``restores``: the body puts the bound of lock waits back
+    itself.
     """
     begins = mode is not Mode.JOINED
     opening: tuple[Control, ...] = (Control.BEGIN,) if begins else ()
@@ -41,7 +43,7 @@ def framed(
         yield closing if restores else (Control.RESTORE, *closing)
     except GeneratorExit:  # the driver is gone; there is nobody to ask
         raise
-    except BaseException as raised:
+    except BaseException as raised:  # noqa: BLE001 - undone first, raised again below
         error = raised.error if isinstance(raised, FromChange) else raised
         found = verdict(dialect, error)
         whole = mode is Mode.OWN or found in (Verdict.RETRY_WHOLE, Verdict.ENDED)
@@ -55,12 +57,13 @@ def framed(
 
 
 def asked(dialect: str, mode: Mode, body: Program) -> Program:
-    """``body``, which only reads: no lock and no transaction, but a savepoint where an error would end the caller's."""
+    """``body``, which only reads: no lock and no transaction, but a savepoint where an error would end the
+    caller's."""
     if mode is Mode.JOINED:
         return (yield from framed(dialect, mode, body))
     try:
         return (yield from body)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - raised again, by its meaning
         raise _translated(error, verdict(dialect, error)) from (
             None if isinstance(error, LedgerError) else error
         )
@@ -68,11 +71,11 @@ def asked(dialect: str, mode: Mode, body: Program) -> Program:
 
 def _undo(dialect: str, whole: bool) -> Generator[Step, Any, None]:
     for control in (Control.ROLLBACK,) if whole else (Control.UNDO, Control.ROLLBACK):
-        try:
+        with suppress(
+            Exception
+        ):  # UNDO: the savepoint went with its transaction. ROLLBACK: the connection did
             yield (control,)
-        except Exception:  # UNDO: the savepoint went with its transaction. ROLLBACK: so did the connection
-            continue
-        break
+            break
     if dialect == "mysql":  # PostgreSQL undoes its setting with the rest
         with suppress(Exception):  # a lost connection keeps no settings
             yield (Control.RESTORE,)
@@ -86,7 +89,7 @@ def _translated(error: BaseException, found: Verdict) -> BaseException:
     if found is Verdict.ENDED:
         return TransactionEnded(
             "the transaction that holds the receipt was ended under it",
-            hint="a change must not commit, roll back, or go on after a deadlock; on MySQL it must not run DDL",
+            hint="a change must not commit, roll back or go on after a deadlock, nor run DDL on MySQL",
         )
     return error
 
@@ -95,5 +98,5 @@ def not_installed() -> LedgerNotInstalled:
     """The error that names the command."""
     return LedgerNotInstalled(
         "the ledger's tables are not in this database",
-        hint="run `redrive ledger install --ledger URL`, or call ledger.install(connection) on an idle connection",
+        hint="run `redrive ledger install --ledger URL`, or ledger.install(idle_connection)",
     )

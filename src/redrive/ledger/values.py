@@ -1,4 +1,4 @@
-"""Values on their way in and out: keys within their limit, JSON that any store takes, text from any driver."""
+"""Values on their way in and out: keys in their limit, JSON for any store, text from all drivers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from redrive.domain.errors import InvalidRequest, LimitExceeded, PayloadTooLarge
 
 
 def checked_key(dialect: str, key: Any) -> str | bytes:
-    """``key`` as the dialect compares it (bytes on MySQL); InvalidRequest or LimitExceeded when it is no job key."""
+    """``key`` as the dialect compares it (bytes on MySQL); InvalidRequest or LimitExceeded when it is no
+    job key."""
     if not isinstance(key, str) or not key:
         raise InvalidRequest(
             f"job key must be text that is not empty, got {type(key).__name__} {str(key)[:40]!r}"
@@ -29,7 +30,7 @@ def checked_key(dialect: str, key: Any) -> str | bytes:
 
 
 def json_text(value: Any, what: str) -> str:
-    """``value`` as ASCII JSON, which every database and connection charset takes; TypeError names ``what``."""
+    """``value`` as ASCII JSON, which every database and charset takes; TypeError names ``what``."""
     try:
         plain = json.loads(bytes(value)) if isinstance(value, msgspec.Raw) else msgspec.to_builtins(value)
         text = json.dumps(plain, separators=(",", ":"), allow_nan=False)

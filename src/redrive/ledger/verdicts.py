@@ -1,4 +1,5 @@
-"""What a database's error means to the ledger, by its number: a race to run again, missing tables, or neither."""
+"""What a database's error means to the ledger, by its number: a race to run again, missing tables, or
+neither."""
 
 from __future__ import annotations
 

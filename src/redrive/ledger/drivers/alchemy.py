@@ -22,7 +22,8 @@ def _text(sql: str) -> Any:
 
 
 class Alchemy:
-    """A Connection or Session. A Session is flushed after the change, so that its rows are inside the savepoint."""
+    """A Connection or Session. A Session is flushed after the change, so that its rows are inside the
+    savepoint."""
 
     def __init__(self, handle: Any) -> None:
         self.handle = handle

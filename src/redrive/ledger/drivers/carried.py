@@ -14,7 +14,8 @@ Carrier = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 async def to_thread(function: Callable[[], Any]) -> Any:
-    """Run ``function`` in a thread; a cancellation waits for it, since two threads may not share a connection."""
+    """Run ``function`` in a thread; a cancellation waits for it, since two threads may not share a
+    connection."""
     task = asyncio.ensure_future(asyncio.to_thread(function))
     try:
         return await asyncio.shield(task)

@@ -15,8 +15,8 @@ from redrive.ledger.drivers.port import AsyncDriver, Driver
 def driver_for(connection: Any) -> tuple[Driver | None, AsyncDriver | None]:
     """(blocking driver, None) or (None, async driver) for ``connection``; TypeError names what is known.
 
-    An AsyncConnection or AsyncSession of SQLAlchemy is not served here: reading its state may need its greenlet
-    (:func:`async_alchemy`).
+    An AsyncConnection or AsyncSession of SQLAlchemy is not served here: reading its state may need its
+    greenlet (:func:`async_alchemy`).
     """
     if isinstance(connection, sqlite3.Connection):
         return Sqlite(connection), None

@@ -131,13 +131,17 @@ class _Psycopg(_Plain):
         return [(";\n".join(text for text, _ in texts), None)] if texts else []
 
     def _cursor(self) -> Any:
-        from psycopg.rows import tuple_row
-
-        return self.handle.cursor(row_factory=tuple_row)
+        raise NotImplementedError
 
 
 class Psycopg(_Psycopg):
     """psycopg 3, blocking."""
+
+    def _cursor(self) -> Any:
+        from psycopg import Cursor
+        from psycopg.rows import tuple_row
+
+        return Cursor(self.handle, row_factory=tuple_row)
 
     def perform(self, step: Step) -> Any:
         """Do one step on a cursor of its own."""
@@ -153,6 +157,12 @@ class Psycopg(_Psycopg):
 
 class PsycopgAsync(_Psycopg):
     """psycopg 3 on an event loop."""
+
+    def _cursor(self) -> Any:
+        from psycopg import AsyncCursor
+        from psycopg.rows import tuple_row
+
+        return AsyncCursor(self.handle, row_factory=tuple_row)
 
     async def perform(self, step: Step) -> Any:
         """Do one step on a cursor of its own."""

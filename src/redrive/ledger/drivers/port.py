@@ -55,7 +55,7 @@ def run(driver: Driver, program: Program) -> Any:
         while True:
             try:
                 answer = driver.perform(step)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the program decides, and raises it again
                 step = program.throw(error)
             else:
                 step = program.send(answer)
@@ -70,7 +70,7 @@ async def arun(driver: AsyncDriver, program: Program) -> Any:
         while True:
             try:
                 answer = await driver.perform(step)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - the program decides, and raises it again
                 step = program.throw(error)
             else:
                 step = program.send(answer)
