@@ -1,0 +1,1 @@
+"""Performance claims as ratios: both sides measured in turn in one run, medians quoted."""
