@@ -56,9 +56,10 @@ def service_cycle(service: Service, rounds: int) -> None:
 def compare(name: str, ours: Side, theirs: Side, work: int, unit: int, pairs: int) -> dict[str, Any]:
     """Both sides in turn, ``pairs`` times after one warm-up; rates a second and their ratio by pair."""
     ours(max(1, work // 10)), theirs(max(1, work // 10))
-    rates: list[tuple[float, float]] = []
-    for _ in track(range(pairs), description=name, console=_ERR, transient=True):
-        rates.append((work * unit / timed(ours, work), work * unit / timed(theirs, work)))
+    rates = [
+        (work * unit / timed(ours, work), work * unit / timed(theirs, work))
+        for _ in track(range(pairs), description=name, console=_ERR, transient=True)
+    ]
     ratios = [ours_rate / theirs_rate for ours_rate, theirs_rate in rates]
     return {
         "name": name,
@@ -145,9 +146,12 @@ def main() -> int:
     table = Table("what", "ours/s", "theirs/s", "ratio", "min … max")
     for row in results:
         table.add_row(
-            row["name"], f"{row['ours_per_second']:,}", f"{row['theirs_per_second']:,}", f"{row['ratio']:.2f}",
+            row["name"],
+            f"{row['ours_per_second']:,}",
+            f"{row['theirs_per_second']:,}",
+            f"{row['ratio']:.2f}",
             f"{row['ratio_min']:.2f} … {row['ratio_max']:.2f}",
-        )  # fmt: skip
+        )
     Console().print(table)
     options.json.parent.mkdir(parents=True, exist_ok=True)
     where = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}

@@ -11,13 +11,15 @@ from redrive import seams
 from redrive.storage.sqlite.connection import open_writer
 from redrive.storage.statements import migrations
 
-PUBLISH = """INSERT INTO messages (message_id, queue_id, slot, priority, due_ms, expires_ms, enqueued_ms, body_hash)
+PUBLISH = """INSERT INTO messages
+    (message_id, queue_id, slot, priority, due_ms, expires_ms, enqueued_ms, body_hash)
 VALUES (?, 1, 0, 0, ?, ?, ?, x'0011223344556677') RETURNING id"""
 LEASE = """SELECT m.id, m.message_id, m.job_key, m.attempt, m.headers, b.body
 FROM messages m JOIN bodies b ON b.id = m.id
 WHERE m.queue_id = 1 AND m.slot = 0 AND m.priority = 0 AND m.due_ms <= ? ORDER BY m.due_ms, m.id LIMIT ?"""
-MARK = """UPDATE messages SET slot = 1, attempt = attempt + 1, delivery = delivery + 1, handle = ?, leased_ms = ?,
-    lease_until_ms = ? WHERE id = ?"""
+MARK = """UPDATE messages
+SET slot = 1, attempt = attempt + 1, delivery = delivery + 1, handle = ?, leased_ms = ?, lease_until_ms = ?
+WHERE id = ?"""
 ACK = "DELETE FROM messages WHERE message_id = ? AND handle = ? AND slot = 1"
 
 

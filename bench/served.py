@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import socket
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def _bare_application(scope: Any, receive: Any, send: Any) -> None:
+async def _bare_application(_scope: Any, receive: Any, send: Any) -> None:
     while (await receive()).get("more_body"):
         pass
     await send(
@@ -63,8 +62,8 @@ def served(target: Callable[..., None], *arguments: object) -> Iterator[str]:
     deadline = seams.monotonic() + 20
     while True:
         try:
-            urllib.request.urlopen(f"{url}/readyz", timeout=1).close()
-            break
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
         except OSError:
             if seams.monotonic() > deadline:
                 raise

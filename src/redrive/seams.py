@@ -15,7 +15,14 @@ import time
 _RANDOM = random.SystemRandom()
 _JITTER = random.Random()  # seeded from the system; jitter needs spread, not secrecy
 _UNIQUE = random.Random()
-os.register_at_fork(after_in_child=lambda: (_JITTER.seed(), _UNIQUE.seed()))  # a child must not repeat its parent
+
+
+def _seed_again() -> None:
+    _JITTER.seed()
+    _UNIQUE.seed()
+
+
+os.register_at_fork(after_in_child=_seed_again)  # a child must not repeat its parent
 
 
 def _time_factor() -> float:

@@ -84,10 +84,10 @@ def test_a_lost_commit_is_never_answered_as_done(
     results = replies.wait(*map(str, range(8)))
     assert {type(result) for result in results} == {answer}
     assert len(runs) == 2
-    assert committer.failed == str(failure)
+    assert committer.trouble() == str(failure)
     engine.fault = None
     assert committer.call(publish())
-    assert committer.failed is None
+    assert committer.trouble() is None
 
 
 def test_back_pressure(engine: GatedEngine, committer: Committer, replies: Replies) -> None:

@@ -39,7 +39,7 @@ class Committer:
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._loop, name="redrive-committer", daemon=True)
-        self.failed: str | None = None  # why the last commit failed, until one succeeds
+        self._failed: str | None = None  # why the last commit failed, until one succeeds
 
     def start(self) -> None:
         """Begin to commit."""
@@ -95,6 +95,12 @@ class Committer:
         """The queues that a long poll waits for."""
         with self._changed:
             return self._parking.names()
+
+    def trouble(self) -> str | None:
+        """Why nothing can be committed at the moment, or None."""
+        if self._thread.ident is not None and not self._thread.is_alive():
+            return "the committer has stopped"
+        return self._failed
 
     def stop(self, seconds: float = 10.0) -> None:
         """Finish what was accepted, answer who waits with nothing, take nothing new."""
@@ -159,11 +165,11 @@ class Committer:
             self._commit(batch[:middle])
             self._commit(batch[middle:])
         else:
-            self.failed = None
+            self._failed = None
             self._committed(batch, outcome)
 
     def _lost(self, batch: list[Ticket], error: Lost) -> None:
-        self.failed = str(error)
+        self._failed = str(error)
         _LOG.error("a batch of %d was not committed: %s", len(batch), error)
         for ticket in batch:
             self._answer(ticket, _refusal(error))
@@ -181,10 +187,17 @@ class Committer:
             now_ms = outcome.now_ms
             for name, due_ms in outcome.due.items():
                 self._is_due(name, due_ms, now_ms)
-        if self._after is not None:
-            self._after(outcome)
+        self._tell(outcome)
         for ticket, result in answers:
             self._answer(ticket, result)
+
+    def _tell(self, outcome: Outcome) -> None:
+        if self._after is None:
+            return
+        try:
+            self._after(outcome)
+        except Exception:  # noqa: BLE001 - counting and waking must not cost the callers their answers
+            _LOG.exception("what follows a commit failed")
 
     def _defer(self, ticket: Ticket, result: Deferred) -> list[tuple[Ticket, object]]:
         ticket.deferrals += 1

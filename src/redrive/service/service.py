@@ -148,7 +148,7 @@ class Service:
         """None when it can take work, else why not."""
         if self._stopped:
             return "stopping"
-        return self.committer.failed
+        return self.committer.trouble()
 
     def close(self) -> None:
         """Finish what was accepted, stop the duties, close the store."""
