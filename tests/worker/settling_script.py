@@ -11,6 +11,7 @@ worker = Worker(
     os.environ["QUEUE_URL"],
     queue="work",
     ledger=os.environ["LEDGER_URL"],
+    executor="processes" if os.environ.get("EXECUTOR") == "processes" else "threads",
     concurrency=2,
     visibility_timeout=1,
     wait_seconds=0.3,

@@ -133,6 +133,25 @@ def test_a_killed_worker_leaves_one_effect(night: Night, point: str) -> None:
     assert night.effects() == ["s:1", "s:2", "s:3"]
 
 
+@pytest.mark.parametrize("point", ["in_handler", "before_commit", "before_ack"])
+def test_a_killed_child_takes_only_its_own_job(night: Night, point: str) -> None:
+    """With processes the worker outlives a SIGKILL of a handler's process, and each job has one effect."""
+    ids = night.publish("s:1", "s:2", "s:3")
+    with night.worker(EXECUTOR="processes", REDRIVE_KILL_AT=f"{point}:s:2") as worker:
+        night.wait_gone(*ids)
+        assert worker.poll() is None
+    assert night.effects() == ["s:1", "s:2", "s:3"]
+    ledger = Ledger(f"sqlite:///{night.directory / 'game.db'}")
+    outcomes = {
+        # what waited too long for a slot was given back, which leaves a gap, not an attempt
+        key: [one.outcome for one in ledger.attempts(key) if one.outcome != "unrecorded"]
+        for key in ("s:1", "s:2", "s:3")
+    }
+    ledger.close()
+    assert outcomes["s:1"] == outcomes["s:3"] == ["done"]
+    assert outcomes["s:2"] == (["done", "duplicate"] if point == "before_ack" else ["died", "done"])
+
+
 def test_without_receipts_the_same_kill_doubles_the_effect(night: Night) -> None:
     """The control: after its commit and before its ack, a worker without receipts does the work twice."""
     ids = night.publish("s:1")
@@ -172,6 +191,8 @@ def test_a_paused_worker_does_not_commit_after_its_lease(night: Night) -> None:
             other.terminate()
             assert other.wait(SECONDS) == 0
     assert night.effects() == ["s:1"]
-    outcomes = [one.outcome for one in Ledger(f"sqlite:///{night.directory / 'game.db'}").attempts("s:1")]
+    ledger = Ledger(f"sqlite:///{night.directory / 'game.db'}")
+    outcomes = [one.outcome for one in ledger.attempts("s:1")]
+    ledger.close()
     assert outcomes[-1] == "done"
     assert outcomes.count("done") == 1

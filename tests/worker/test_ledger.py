@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.database import wait_for
 from tests.worker.memory_queue import MemoryQueue
 
 from redrive.domain.errors import PayloadTooLarge, RedriveError
 from redrive.ledger import Job as Planned
-from redrive.ledger import Ledger, LedgerNotInstalled
+from redrive.ledger import Ledger, LedgerNotInstalled, LedgerRetry
 from redrive.transports import Entry, Published
 from redrive.worker import Job, Reject, Worker
 from redrive.worker.relay import Relay
@@ -191,6 +193,35 @@ def test_the_worker_refuses_to_start_without_tables(tmp_path: Path) -> None:
     assert not queue.saw("lease")
 
 
+def test_a_ledger_that_is_down_burns_no_budget(path: Path) -> None:
+    """While the database lets no job begin, nothing is leased and no attempt is spent."""
+
+    class Down(Ledger):
+        left = 4  # questions until it is back
+
+        def execute(self, *arguments: Any, **options: Any) -> Any:
+            if self.left:
+                raise LedgerRetry("the database cannot be reached")
+            return super().execute(*arguments, **options)
+
+        def job(self, job_key: str, **options: Any) -> Any:
+            if queue.saw("lease") and self.left:
+                self.left -= 1
+                raise LedgerRetry("the database cannot be reached")
+            return super().job(job_key, **options)
+
+    queue = MemoryQueue(max_retries=0)
+    queue.publish("work", [Entry(payload=1, job_key="s:1")])
+    ledger = Down(f"sqlite:///{path}")
+    worker = Worker(queue, queue="work", ledger=ledger, wait_seconds=0.2, concurrency=2)
+    worker.job(settle)
+    assert worker.run_until_idle(SECONDS) == 1
+    ledger.close()
+    assert effects(path) == ["s:1"]
+    assert len(queue.saw("release")) <= 2  # of a slot, and of the other one by the poll under way
+    assert not queue.queue("work").dead
+
+
 def test_async_handlers_have_one_effect_too(path: Path) -> None:
     """A coroutine's statements are in the receipt's transaction: two messages of one key, one effect."""
 
@@ -201,3 +232,33 @@ def test_async_handlers_have_one_effect_too(path: Path) -> None:
     queue.publish("work", [Entry(payload=1, job_key="s:1"), Entry(payload=1, job_key="s:1")])
     assert worker_of(queue, path, handler).run_until_idle(SECONDS) == 2
     assert effects(path) == ["s:1"]
+
+
+def test_async_handlers_leave_no_connection_behind(postgres_url: str) -> None:
+    """The loop's connections to PostgreSQL are closed with it, also the one of a cancelled handler."""
+    psycopg = pytest.importorskip("psycopg")
+    begun = threading.Event()
+
+    async def handler(job: Job, db: Any) -> None:
+        await db.execute("insert into effects values (%s)", (job.key,))
+        if job.key == "s:3":
+            begun.set()
+            await asyncio.wait_for(asyncio.Event().wait(), SECONDS)
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("create table effects (job_key text)")
+        Ledger().install(connection)
+        queue = MemoryQueue()
+        queue.publish("work", [Entry(payload=1, job_key=f"s:{n}") for n in (1, 2, 3)])
+        worker = Worker(queue, queue="work", ledger=postgres_url, wait_seconds=0.2, grace_seconds=0)
+        worker.job(handler)
+        running = threading.Thread(target=worker.run)
+        running.start()
+        wait_for(begun, SECONDS, "the last handler to begin")
+        wait_for(lambda: len(queue.saw("ack")) == 2, SECONDS, "the first two to be acknowledged")
+        worker.stop()
+        running.join(SECONDS)
+        assert not running.is_alive()
+        count = "select count(*) from pg_stat_activity where datname = current_database()"
+        wait_for(lambda: connection.execute(count).fetchone() == (1,), SECONDS, "the connections to end")
+        assert connection.execute("select job_key from effects order by 1").fetchall() == [("s:1",), ("s:2",)]

@@ -21,6 +21,7 @@ from redrive.worker.outcome import DEFAULT_RULES, Outcome, Rules, classify, desc
 Handler = Callable[..., Any]
 RACES_MAX = 4
 LOOP_START_SECONDS = 10.0
+LOOP_END_SECONDS = 2.0
 RACE_SECONDS = 0.1
 RunCoroutine = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -34,6 +35,10 @@ class LeaseProof(Protocol):
 
 class Undecodable(Exception):
     """The payload is not JSON, or the key cannot be read from it."""
+
+
+class LedgerDown(Exception):
+    """The ledger's database refused before the handler was called; ``__cause__`` says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ class Execution:
         except BaseException as error:  # noqa: BLE001 - a handler's SystemExit ends its job, not the worker
             if refused or not lease.provable():
                 return Outcome("lost", describe(error))
+            if isinstance(error, LedgerDown):
+                return Outcome("untouched", describe(error.__cause__ or error))
             return classify(error, self.rules)
         faults.point("before_ack", delivery.job_key)
         if not ran:
@@ -125,7 +132,11 @@ class Execution:
                 run_coroutine(answer)
             return True
 
+        begun = False
+
         def change(db: Any) -> Any:
+            nonlocal begun
+            begun = True
             faults.point("in_handler", job.key)
             return self.handler(job, db)
 
@@ -137,8 +148,12 @@ class Execution:
                     return bool(run_coroutine(self.ledger.aexecute(known, change, may_commit=may_commit)))
                 return bool(self.ledger.execute(known, change, may_commit=may_commit))
             except RedriveError as error:
-                # lost races are the database's everyday life; only one that goes on is the job's failure
-                if error.code != "LEDGER_RETRY" or race == RACES_MAX - 1:
+                # lost races are the database's everyday life; only one that goes on is the job's failure,
+                # and a database that lets no job begin is nobody's: no budget may burn for it
+                again = error.code == "LEDGER_RETRY" and race < RACES_MAX - 1
+                if not again and not begun and error.code in ("LEDGER_RETRY", "LEDGER_NOT_INSTALLED"):
+                    raise LedgerDown from error
+                if not again:
                     raise
                 seams.wait(threading.Event(), RACE_SECONDS * seams.draw())
         raise AssertionError("the last race returns or raises")
@@ -158,21 +173,29 @@ def check_signature(handler: Handler, *, with_ledger: bool) -> None:
 
 
 class CoroutineLoop:
-    """An event loop in a thread of its own, for async handlers."""
+    """An event loop in a thread of its own, for async handlers; ``ledger``'s connections live on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Any = None) -> None:
+        self._ledger = ledger
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Event | None = None
 
     def run(self) -> None:
-        """Run until :meth:`stop`; what is unfinished then is cancelled."""
+        """Run until :meth:`stop`; then cancel what is unfinished and close the ledger's connections."""
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         self._started.set()
         await self._ended.wait()
+        unfinished = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in unfinished:
+            task.cancel()
+        if unfinished:  # they give their connections back, which are closed only then
+            await asyncio.wait(unfinished, timeout=LOOP_END_SECONDS)
+        if self._ledger is not None:
+            await self._ledger.aclose()  # nobody can close them when their loop is gone
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

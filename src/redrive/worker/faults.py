@@ -23,6 +23,7 @@ POINTS = (
     "after_ack_sent",
     "in_heartbeat",
     "in_nack",
+    "relay_published",
 )
 PAUSE_SECONDS_MAX = 60.0
 _LOOK_SECONDS = 0.01

@@ -79,5 +79,6 @@ class Heartbeat:
             held.extended(sent_at=sent_at, lease_seconds=length)
 
     def _lost(self, held: Held, why: str) -> None:
-        _LOG.warning("lease of %s (job %s) is lost: %s", held.item[0], held.delivery.job_key, why)
+        if not held.committed:  # then only its ack is late, and the receipt makes a repetition harmless
+            _LOG.warning("lease of %s (job %s) is lost: %s", held.item[0], held.delivery.job_key, why)
         held.revoke()

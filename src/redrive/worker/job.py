@@ -35,7 +35,7 @@ class Job:
     """
 
     key: str
-    payload: Any
+    payload: Any = field(repr=False)  # may hold personal data, and a job is easily logged
     message_id: str
     attempt: int
     delivery: int

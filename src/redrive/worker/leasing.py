@@ -13,10 +13,14 @@ from redrive.worker.pace import Failure, Pace
 
 _LOG = logging.getLogger("redrive.worker")
 _ROOM_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
 
 
 class Leasing:
-    """One worker's lease loop. ``pulse_at``: when it last polled with success, or had no room to."""
+    """One worker's lease loop; it leases only while ``able`` is set.
+
+    ``pulse_at``: when it last polled with success, or had no room to.
+    """
 
     def __init__(
         self,
@@ -27,6 +31,7 @@ class Leasing:
         visibility_timeout: float | None,
         wait_seconds: float,
         consumer_id: str,
+        able: threading.Event,
         stopping: threading.Event,
     ) -> None:
         self._transport = transport
@@ -35,6 +40,7 @@ class Leasing:
         self._visibility_timeout = visibility_timeout
         self._wait_seconds = wait_seconds
         self._consumer_id = consumer_id
+        self._able = able
         self._stopping = stopping
         self._lease_seconds: float | None = visibility_timeout
         self.pulse_at = seams.monotonic()
@@ -44,6 +50,8 @@ class Leasing:
         """Lease until stopping."""
         pace = Pace(_LOG, f"consume from {self._queue}", self._stopping)
         while not self._stopping.is_set():
+            if not seams.wait(self._able, _LOOK_SECONDS):
+                continue  # a lease that no handler can take only gets older
             room = self._holdings.wait_for_room(_ROOM_SECONDS)
             if not room:
                 self.pulse_at = seams.monotonic()

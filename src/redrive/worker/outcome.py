@@ -12,8 +12,9 @@ from redrive.domain import limits
 from redrive.domain.fingerprint import ErrorInfo, error_info
 from redrive.worker.job import Reject, RetryLater
 
-Kind = Literal["done", "retry", "reject", "undecodable", "lost", "died"]
-"""``lost``: the lease could not be proved to the end, nothing is settled. ``died``: the process died."""
+Kind = Literal["done", "retry", "reject", "undecodable", "lost", "died", "untouched"]
+"""``lost``: the lease could not be proved to the end, nothing is settled. ``died``: the process died.
+``untouched``: the ledger could not even begin, the handler never ran; the attempt is given back."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

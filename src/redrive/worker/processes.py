@@ -68,6 +68,10 @@ class ProcessRunner:
             raise ChildFailed("a handler's process did not start; its own error is on stderr")
         return ours
 
+    def warm(self) -> None:
+        """Have a living child; raises ChildFailed."""
+        self._started()
+
     def run(self, held: Held) -> Outcome:
         """The outcome of ``held``: ``died`` when the child did, ``lost`` when its lease went first."""
         pipe = self._started()

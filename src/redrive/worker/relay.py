@@ -12,6 +12,7 @@ from typing import Any
 from redrive import seams
 from redrive.domain.errors import RedriveError
 from redrive.transports import Entry, Published, Transport
+from redrive.worker import faults
 from redrive.worker.pace import LOG_EVERY_SECONDS, Failure, Pace
 
 _LOG = logging.getLogger("redrive.relay")
@@ -56,6 +57,7 @@ class Relay:
             results = self._publish(queue, batch)
             for row, result in zip(batch, results, strict=True):
                 if isinstance(result, Published):
+                    faults.point("relay_published", row.job_key)
                     accepted.append(replace(row, message_id=result.message_id))
                 else:
                     refusals.append((row, result))

@@ -15,6 +15,9 @@ from redrive.worker.outcome import Outcome
 class Runner(Protocol):
     """Runs one delivery at a time; each slot has its own."""
 
+    def warm(self) -> None:
+        """Be ready for a job, before one is taken; raises when that fails."""
+
     def run(self, held: Held) -> Outcome:
         """The outcome; stops the handler when the lease is revoked, as far as its kind allows."""
 
@@ -43,6 +46,9 @@ class ThreadRunner:
     def __init__(self, execution: Execution, coroutines: CoroutineLoop | None) -> None:
         self._execution = execution
         self._coroutines = coroutines
+
+    def warm(self) -> None:
+        """Always ready."""
 
     def run(self, held: Held) -> Outcome:
         """The outcome of ``held``."""

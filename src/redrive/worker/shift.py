@@ -28,7 +28,13 @@ _LOOK_SECONDS = 0.05
 _REVOKED_SECONDS = 2.0  # what a handler gets to notice that its lease is gone
 _SETTLE_SECONDS = 5.0
 
+PROBE_KEY = "redrive-start"  # of no job: whether the ledger answers is all that is asked
+
 Command = Literal["stop", "recycle"]
+
+
+class Untouched(Exception):
+    """The ledger did not let the handler begin: the lease goes back, and none is taken until it answers."""
 
 
 class Shift:
@@ -47,11 +53,14 @@ class Shift:
         self.finished = 0
         self._settings = settings
         self._transport = transport
+        self._ledger = ledger
         self._execution = execution
         self._make_runner = make_runner
         self._coroutines = coroutines
         self._stopping = threading.Event()
         self._ended = threading.Event()
+        self._able = threading.Event()  # a slot can run jobs
+        self._ledger_down = threading.Event()
         self._count = threading.Lock()
         self._threads: dict[str, threading.Thread] = {}
         self._slots: list[threading.Thread] = []
@@ -66,6 +75,7 @@ class Shift:
             visibility_timeout=settings.visibility_timeout,
             wait_seconds=settings.wait_seconds,
             consumer_id=execution.consumer_id,
+            able=self._able,
             stopping=self._stopping,
         )
         relayed = ledger is not None and settings.relay
@@ -108,23 +118,41 @@ class Shift:
 
     def _slot(self) -> None:
         runner = self._make_runner()
-        pace = Pace(_LOG, "handler's process", self._stopping)
+        pace = Pace(_LOG, "running jobs", self._stopping)
         try:
-            while (held := self.holdings.take()) is not None:
+            while True:
+                held: Held | None = None
                 try:
+                    self._prepare(runner)
+                    if (held := self.holdings.take()) is None:
+                        return
                     self._one(held, runner)
                     pace.succeeded()
                 except Exception as error:  # noqa: BLE001 - not the job's fault: it goes back untouched
-                    give_back(self._transport, self._settings.queue, self.holdings, [held])
-                    pace.failed(error)
+                    back = [held] if held is not None and not held.settled else []
+                    give_back(self._transport, self._settings.queue, self.holdings, back)
+                    if pace.failed(error):
+                        return
         finally:
             runner.close()
+
+    def _prepare(self, runner: Runner) -> None:
+        """Let the lease loop go on when a handler could run; raises when none can."""
+        runner.warm()
+        if self._ledger_down.is_set():
+            self._ledger.job(PROBE_KEY)
+            self._ledger_down.clear()
+        self._able.set()
 
     def _one(self, held: Held, runner: Runner) -> None:
         acked_first = faults.unsafe("ack-first")
         if acked_first:
             self._transport.ack(self._settings.queue, [held.item])
         outcome = runner.run(held)
+        if outcome.kind == "untouched":
+            self._ledger_down.set()
+            self._able.clear()
+            raise Untouched(outcome.info.message)
         if acked_first or outcome.kind == "lost":
             if outcome.kind == "lost":
                 _LOG.warning("job %s was stopped: its lease is not ours", held.delivery.job_key)

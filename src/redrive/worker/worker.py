@@ -17,7 +17,7 @@ from redrive.worker.outcome import Rules
 from redrive.worker.processes import ProcessRunner, mark_importable
 from redrive.worker.runners import Runner, ThreadRunner
 from redrive.worker.settings import Settings, boot_identity
-from redrive.worker.shift import Shift
+from redrive.worker.shift import PROBE_KEY, Shift
 
 _LOG = logging.getLogger("redrive.worker")
 H = TypeVar("H", bound=Handler)
@@ -165,7 +165,7 @@ class Worker:
         assert not isinstance(transport, str)
         processes = self.settings.executor == "processes"
         awaits = inspect.iscoroutinefunction(self.handler) and not processes
-        coroutines = CoroutineLoop() if awaits else None
+        coroutines = CoroutineLoop(execution.ledger) if awaits else None
 
         def make_runner() -> Runner:
             if not processes:
@@ -178,7 +178,7 @@ class Worker:
             )
 
         if execution.ledger is not None:
-            execution.ledger.job("redrive-start")  # raises LedgerNotInstalled before any job is leased
+            execution.ledger.job(PROBE_KEY)  # raises LedgerNotInstalled before any job is leased
         else:
             _LOG.info("%r has no ledger: a job's effect happens at least once", self)
         _LOG.info("%r starts as %s", self, identity)
