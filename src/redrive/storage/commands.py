@@ -30,6 +30,7 @@ class Command(msgspec.Struct):
 
     @property
     def cost(self) -> float:
+        """Rows that the command may touch, and its bytes by pages of 4 KiB."""
         return 1.0
 
 
@@ -64,13 +65,14 @@ class Publish(Command):
 
     @property
     def cost(self) -> float:
+        """One for each entry, and the bodies."""
         size = sum(len(e.body) for e in self.entries if isinstance(e, Entry))
         return len(self.entries) + size / 4096
 
 
 class Lease(Command):
-    """→ :class:`Leased`. ``visibility_ms`` None: the queue's default. ``wait_seconds`` is the committer's: how
-    long the command may wait for a first message."""
+    """→ :class:`Leased`. ``visibility_ms`` None: the queue's default. ``wait_seconds`` is the committer's:
+    how long the command may wait for a first message."""
 
     queue: str
     max_messages: int
@@ -81,6 +83,7 @@ class Lease(Command):
 
     @property
     def cost(self) -> float:
+        """One for each message that it may take."""
         return float(self.max_messages)
 
 
@@ -102,6 +105,7 @@ class Ack(Command):
 
     @property
     def cost(self) -> float:
+        """One for each item."""
         return float(len(self.items))
 
 

@@ -84,11 +84,12 @@ class Transaction(Protocol):
 
     # -- queues
     def queues(self, names: Sequence[str]) -> dict[str, Queue]:
-        """The queues of these names, locked against deletion until the end."""
+        """The queues of these names, locked against deletion until the end; those with a limit when leasing
+        are locked for oneself."""
         ...
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:
-        """The queues of these numbers."""
+        """The queues of these numbers, locked against deletion until the end."""
         ...
 
     def insert_queue(self, queue: Queue) -> Queue:
@@ -157,9 +158,10 @@ class Transaction(Protocol):
         no cancel mark; the others are left alone. (transition: leased → gone)"""
         ...
 
-    def lock(self, message_ids: Sequence[str]) -> Locked:
-        """The facts of these messages, locked in order (their groups first); unknown ids are absent, rows
-        that another transaction holds are named as busy."""
+    def lock(self, message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()) -> Locked:
+        """The facts of these messages, locked in order (their groups first, together with the groups
+        ``beside`` that the batch will touch anyway); unknown ids are absent, rows that another transaction
+        holds are named as busy."""
         ...
 
     def due_leases(self, limit: int) -> list[Facts]:
@@ -171,7 +173,12 @@ class Transaction(Protocol):
         ...
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
-        """Messages of a queue by number, enqueued not after ``before_ms``, locked."""
+        """A slice of a queue's messages, whichever come first, enqueued not after ``before_ms``, locked;
+        skips held rows."""
+        ...
+
+    def holds_any(self, queue_id: int, before_ms: int | None) -> bool:
+        """Whether the queue holds any message enqueued not after ``before_ms``, held rows included."""
         ...
 
     # -- moves, fenced by (id, delivery)
@@ -198,7 +205,7 @@ class Transaction(Protocol):
 
     # -- records
     def insert_dead(self, rows: Sequence[DeadLetter]) -> None:
-        """Store open dead-letter records."""
+        """Store dead-letter records, as they are: one that the same batch closed is stored closed."""
         ...
 
     def open_records(self, message_ids: Sequence[str]) -> dict[str, DeadLetter]:
@@ -265,7 +272,10 @@ class Reader(Protocol):
 
     now_ms: int
 
-    def queue(self, name: str) -> Queue | None: ...
+    def queue(self, name: str) -> Queue | None:
+        """The queue of this name."""
+        ...
+
     def queue_page(self, after: str, limit: int) -> list[Queue]:
         """Queues by name, after ``after``."""
         ...
@@ -274,7 +284,10 @@ class Reader(Protocol):
         """Names of queues that are being deleted."""
         ...
 
-    def counts(self, queue: Queue) -> QueueCounts: ...
+    def counts(self, queue: Queue) -> QueueCounts:
+        """What the queue holds now, counted."""
+        ...
+
     def stats(self, queue_id: int, since_slot: int) -> list[tuple[int, bytes]]:
         """(slot, JSON) of every node since ``since_slot``; slot 0 holds the totals of pruned slots."""
         ...
@@ -285,13 +298,22 @@ class Reader(Protocol):
         """Messages by number after ``after_id``, of one contract state if given."""
         ...
 
-    def message(self, message_id: str) -> StoredMessage | None: ...
-    def attempts(self, message_id: str) -> list[Attempt]: ...
+    def message(self, message_id: str) -> StoredMessage | None:
+        """One message; None when it is gone, or never was."""
+        ...
+
+    def attempts(self, message_id: str) -> list[Attempt]:
+        """Its failed deliveries, oldest first."""
+        ...
+
     def records(self, message_id: str) -> list[DeadLetter]:
         """Every dead-letter record of the message, oldest first."""
         ...
 
-    def tombstone(self, message_id: str) -> Tombstone | None: ...
+    def tombstone(self, message_id: str) -> Tombstone | None:
+        """What is left of a message that was removed unfinished."""
+        ...
+
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
         """Open dead letters after (dead_ms, message id), oldest first; ``record`` is set."""
         ...
@@ -300,7 +322,10 @@ class Reader(Protocol):
         """Open dead letters by fingerprint, largest group first."""
         ...
 
-    def keys(self) -> list[KeyRow]: ...
+    def keys(self) -> list[KeyRow]:
+        """Every API key, oldest first."""
+        ...
+
     def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
         """Audit rows older than ``after_id`` (0: from the newest), newest first."""
         ...

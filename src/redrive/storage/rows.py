@@ -13,7 +13,6 @@ from redrive.domain.policy import QueuePolicy
 from redrive.storage.values import Attempt, DeadLetter, Group, Queue, StoredMessage
 
 FACTS_COLUMNS = len(Facts.__struct_fields__)
-QUEUE_COLUMNS = len(Queue.__struct_fields__)
 Row = Sequence[Any]
 
 

@@ -251,7 +251,7 @@ class DeadGroup(msgspec.Struct):
     count: int
     first_ms: int
     last_ms: int
-    sample: str  # a message id
+    sample: str  # the id of the message that was published first
 
 
 class QueueCounts(msgspec.Struct):
@@ -308,7 +308,7 @@ def merged_groups(groups: Iterable[DeadGroup], limit: int) -> list[DeadGroup]:
         known = merged.setdefault((group.fingerprint, group.reason, group.error_type), group)
         if known is not group:
             known.count += group.count
-            known.sample = min((known.first_ms, known.sample), (group.first_ms, group.sample))[1]
+            known.sample = min(known.sample, group.sample)
             known.first_ms = min(known.first_ms, group.first_ms)
             known.last_ms = max(known.last_ms, group.last_ms)
     order = sorted(

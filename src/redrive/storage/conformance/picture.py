@@ -18,7 +18,9 @@ def plain(value: Any) -> Any:
     """A result as data; of internal numbers only whether they are there."""
     if isinstance(value, RedriveError):
         return value.code
-    if isinstance(value, list):
+    if isinstance(value, str) and value.startswith("deleting/"):
+        return value.split("/", 2)[2]
+    if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, msgspec.Struct):
         fields = {name: plain(getattr(value, name)) for name in value.__struct_fields__}

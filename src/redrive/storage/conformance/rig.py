@@ -12,7 +12,7 @@ from redrive.storage import commands as c
 from redrive.storage.execute import Outcome, apply
 from redrive.storage.memory import MemoryEngine
 from redrive.storage.port import Engine
-from redrive.storage.values import Claimed, QueueCounts
+from redrive.storage.values import Claimed, QueueCounts, StoredMessage, Tombstone
 
 Transition = tuple[State, Event, State]
 START_MS = 1_800_000_000_000
@@ -154,6 +154,18 @@ class Rig:
     ) -> None:
         """Make a queue with these settings."""
         self.do(c.CreateQueue(name, kind, dlq, settings))  # type: ignore[arg-type]
+
+    def tombstone(self, message_id: str) -> Tombstone:
+        """What is left of a message; it must be there."""
+        found = self.engine.read(lambda reader: reader.tombstone(message_id))
+        assert found is not None, f"no tombstone of {message_id}"
+        return found
+
+    def stored(self, message_id: str) -> StoredMessage:
+        """A message as an operator sees it; it must be there."""
+        found = self.engine.read(lambda reader: reader.message(message_id))
+        assert found is not None, f"message {message_id} is gone"
+        return found
 
     def counts(self, queue: str = "jobs") -> QueueCounts:
         """What the queue holds now; all zero when it does not exist."""

@@ -71,6 +71,18 @@ def publish(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     return results
 
 
+def published_groups(work: Workspace, commands: Sequence[Command]) -> list[tuple[int, str]]:
+    """The FIFO groups that the batch publishes into, of queues that are there already."""
+    publishes = ((work.by_name.get(c.queue), c) for c in commands if isinstance(c, Publish))
+    return [
+        (queue.id, entry.group or "")
+        for queue, command in publishes
+        if queue is not None and queue.grouped
+        for entry in command.entries
+        if isinstance(entry, Entry)
+    ]
+
+
 def _queue_for(work: Workspace, command: Publish) -> Queue:
     queue = work.by_name.get(command.queue)
     if queue is not None:

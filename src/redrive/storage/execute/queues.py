@@ -138,7 +138,7 @@ def update(work: Workspace, command: UpdateQueue) -> Queue:
         _will_hold_dead(work, _dead_letter_queue(work, command.name, command.dead_letter_queue))
         queue.dead_letter_queue = command.dead_letter_queue
     policy = merged(queue.policy, command.settings)
-    if queue.policy.enable_priority and not policy.enable_priority and work.tx.in_queue(queue.id, None, 1):
+    if queue.policy.enable_priority and not policy.enable_priority and work.tx.holds_any(queue.id, None):
         raise Conflict(
             f"enable_priority of queue {queue.name} can be turned off only while it is empty",
             hint="messages at other levels would never be delivered; drain or purge the queue first",
@@ -197,7 +197,7 @@ def purge(work: Workspace, command: Purge) -> Purged:
         decision = decide(Case(Event.PURGE, facts, queue.policy, work.now_ms))
         carry_out(work, Event.PURGE, facts, decision)
     work.flush()
-    more = len(rows) == command.limit
+    more = len(rows) == command.limit or work.tx.holds_any(queue.id, command.before_ms)
     if command.deleting and not more:
         work.tx.remove_queue(queue.id)
     if command.audit is not None:

@@ -25,6 +25,7 @@ from redrive.storage.commands import (
     Visible,
 )
 from redrive.storage.execute.moves import carry_out
+from redrive.storage.execute.publish import published_groups
 from redrive.storage.execute.workspace import Workspace
 
 
@@ -40,15 +41,15 @@ class Deferred(msgspec.Struct, frozen=True):
 def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     """Results by position in ``commands``; other commands are left out.
 
-    Acks that nothing else in the batch touches go in one statement; what it does not match is read under
+    The first phase of a batch: the groups that it publishes into are locked here, with those of the messages,
+    in one order over all. Acks that nothing else in the batch touches go in one statement; what it does not match is read under
     lock and decided one by one, like every other settle.
     """
     wanted = _wanted(commands)
-    if not wanted:
-        return {}
+    into = published_groups(work, commands)
     quick = _quick_acks(work, commands, wanted)
-    slow = [message_id for message_id in wanted if message_id not in quick]
-    work.load_facts(slow)
+    work.load_facts((message_id for message_id in wanted if message_id not in quick), into)
+    work.load_groups(into)
     results: dict[int, object] = {}
     for position, command in enumerate(commands):
         if isinstance(command, Ack):

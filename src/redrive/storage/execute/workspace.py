@@ -32,9 +32,17 @@ Observer = Callable[[State, Event, State], None]
 class Source(Protocol):
     """Where ids, handles and jitter come from; a proof puts a repeatable one in."""
 
-    def uuid7_text(self, now_ms: int, /) -> str: ...
-    def receipt_handle(self) -> str: ...
-    def draw(self) -> float: ...
+    def uuid7_text(self, now_ms: int, /) -> str:
+        """A fresh message id."""
+        ...
+
+    def receipt_handle(self) -> str:
+        """A fresh receipt handle."""
+        ...
+
+    def draw(self) -> float:
+        """A uniform draw from [0, 1)."""
+        ...
 
 
 class Workspace:
@@ -109,12 +117,12 @@ class Workspace:
             self.tx.update_queue(queue)
         return queue
 
-    def load_facts(self, message_ids: Iterable[str]) -> None:
-        """Lock and read these messages, once."""
+    def load_facts(self, message_ids: Iterable[str], beside: Iterable[tuple[int, str]] = ()) -> None:
+        """Lock and read these messages, once; their groups are locked together with those ``beside``."""
         missing = sorted(set(message_ids) - self.facts.keys())
         if not missing:
             return
-        locked = self.tx.lock(missing)
+        locked = self.tx.lock(missing, sorted(set(beside)))
         self.busy |= locked.busy
         for message_id in missing:
             if message_id not in locked.busy:

@@ -30,8 +30,8 @@ from redrive.storage.values import (
 _TOUCHED = ("lease_until_ms", "cancelled")
 _RESCHEDULED = ("slot", "due_ms", "attempt", "releases", "ended", "first_failed_ms")
 _TRANSFERRED = (
-    "slot", "queue_id", "priority", "due_ms", "expires_ms", "attempt", "releases", "ended", "cancelled", "dead",
-    "group_id", "position", "first_failed_ms", "redriven",
+    "slot", "queue_id", "priority", "due_ms", "expires_ms", "attempt", "releases", "ended", "cancelled",
+    "dead", "group_id", "position", "first_failed_ms", "redriven",
 )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ class MemoryTransaction:
                 self.remove([facts])
         return acked
 
-    def lock(self, message_ids: Sequence[str]) -> Locked:
+    def lock(self, message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()) -> Locked:
         numbers = (self._t.numbers.get(message_id) for message_id in message_ids)
         rows = (self._t.messages[number].facts for number in numbers if number is not None)
         return Locked({facts.message_id: copy(facts) for facts in rows})
@@ -219,6 +219,9 @@ class MemoryTransaction:
             if row.facts.queue_id == queue_id and (before_ms is None or row.facts.enqueued_ms <= before_ms)
         )
         return [copy(facts) for facts in sorted(rows, key=lambda facts: facts.id)[:limit]]
+
+    def holds_any(self, queue_id: int, before_ms: int | None) -> bool:
+        return bool(self.in_queue(queue_id, before_ms, 1))
 
     # -- moves
     def insert(self, rows: Sequence[NewMessage]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import re
 import threading
 from collections.abc import Callable
 from typing import TypeVar
+
+import psycopg
 
 from redrive import seams
 from redrive.domain.errors import InvalidRequest
@@ -15,7 +18,7 @@ from redrive.storage.postgres import schema as layout
 from redrive.storage.postgres.binary import text
 from redrive.storage.postgres.failures import Again, Dropped
 from redrive.storage.postgres.reader import PostgresReader
-from redrive.storage.postgres.session import SQL, Session, settings
+from redrive.storage.postgres.session import Session, settings
 from redrive.storage.postgres.transaction import PostgresTransaction
 from redrive.storage.postgres.wakeups import Wakeups
 
@@ -27,6 +30,9 @@ _DROPS_MAX = 2  # of connections during one batch, before the caller is told
 _RESOLVE_SECONDS = 20.0
 _RESOLVE_PAUSE_SECONDS = 0.1
 _RETRY_SECONDS = (0.05, 5.0)
+_REPLAN_SECONDS = 5.0
+_HISTORY_ROUNDS = 100
+_CHECKS = ("check_busy", "check_dead", "check_live", "check_queues", "check_stranded")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 
 
@@ -48,9 +54,10 @@ class PostgresEngine:
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._writer: Session | None = None
-        self._timeline = ""
+        self._history = ""
         self._failures = 0
         self._next_try = 0.0
+        self._replan_at = 0.0
         self._readers: queue.LifoQueue[Session | None] = queue.LifoQueue()
         for _ in range(_READERS_MAX):
             self._readers.put(None)  # opened when first needed
@@ -103,43 +110,58 @@ class PostgresEngine:
         return session.script(name)
 
     def _commit(self, session: Session, xid: str | None) -> None:
-        timeline = self._timeline
+        history = self._history
         try:
             tag = session.command("commit")
         except Dropped as broken:
             session.close()
-            if xid is not None and not self._committed(xid, timeline, broken):
+            if xid is not None and not self._committed(xid, history, broken):
                 raise Again(f"the connection broke in COMMIT, and nothing was stored: {broken}") from broken
             return
         if tag != "COMMIT":
             raise Lost(f"the database answered COMMIT with {tag}")
 
-    def _committed(self, xid: str, timeline: str, broken: Dropped) -> bool:
+    def _committed(self, xid: str, history: str, broken: Dropped) -> bool:
         """Whether the transaction was stored, asked on a fresh connection; ``UnknownOutcome`` if the
-        database cannot say so in time, or is another one by now."""
+        database cannot say so in time.
+
+        A crash or a failover may forget the last transactions, and give their numbers away again. So
+        "aborted" and "in the future" always mean that ours is not stored; "committed" may mean another one
+        when ``history``, in which ours began, is not the history of today.
+        """
         ends = seams.monotonic() + _RESOLVE_SECONDS
         status = "not known"
         while seams.monotonic() < ends and not self._closing.is_set():
             try:
-                session = self._connect_writer()
-                if self._timeline != timeline:
-                    status = "on another timeline"
-                    break
-                status = session.fetch("xid_status", text(xid))[0][0]
+                status = self._connect_writer().fetch("xid_status", text(xid))[0][0]
             except Dropped as still:
                 status = str(still)
-            if status in ("committed", "aborted"):
-                return status == "committed"
+            except psycopg.errors.InvalidParameterValue:  # "is in the future"
+                return False
+            if status == "aborted":
+                return False
+            if status == "committed":
+                if self._history == history:
+                    return True
+                status = "committed, by us or by another since the server crashed or was replaced"
+                break
             seams.wait(self._closing, _RESOLVE_PAUSE_SECONDS)
         raise UnknownOutcome(f"the connection broke in COMMIT of {xid}, which is {status}: {broken}")
 
     def _open_writer(self) -> Session:
         if self._writer is not None and self._writer.usable:
+            self._replan(self._writer)
             return self._writer
         wait = self._next_try - seams.monotonic()
         if wait > 0:
             raise Lost(f"the database is not reachable; next try in {wait:.1f} s")
         return self._connect_writer()
+
+    def _replan(self, session: Session) -> None:
+        if seams.monotonic() >= self._replan_at:
+            self._replan_at = seams.monotonic() + _REPLAN_SECONDS
+            with contextlib.suppress(Dropped):  # the batch itself will find out, and reconnect
+                session.command("discard_plans")
 
     def _connect_writer(self) -> Session:
         if self._writer is not None:
@@ -147,7 +169,7 @@ class PostgresEngine:
             self._writer = None
         try:
             session = Session(settings(self._url, self._schema, "writer"))
-            [(self._timeline,)] = session.fetch("timeline")
+            self._history = _history(session)
         except Dropped:
             first, most = _RETRY_SECONDS
             pause = min(most, first * 2 ** min(self._failures, 10))
@@ -198,8 +220,7 @@ class PostgresEngine:
         """Where the stored rows contradict each other; at most 20 findings of each kind."""
         session = Session(settings(self._url, self._schema, "check"))
         try:
-            names = sorted(name for name in SQL if name.startswith("check_"))
-            return [row[0] for name in names for row in session.fetch(name)]
+            return [row[0] for name in _CHECKS for row in session.fetch(name)]
         finally:
             session.close()
 
@@ -218,3 +239,11 @@ class PostgresEngine:
             session = self._readers.get_nowait()
             if session is not None:
                 session.close()
+
+
+def _history(session: Session) -> str:
+    for _ in range(_HISTORY_ROUNDS):
+        [(history,)] = session.fetch("history")
+        if history is not None:
+            return str(history)
+    raise Dropped("the database's history was being named by another node")

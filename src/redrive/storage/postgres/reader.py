@@ -20,6 +20,7 @@ from redrive.storage.values import (
     QueueCounts,
     StoredMessage,
     Tombstone,
+    merged_groups,
 )  # fmt: skip
 
 _REST = (Slot.READY, Slot.IN_GROUP)
@@ -143,8 +144,7 @@ class PostgresReader:
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
         values = filter_values(select, limit)
         rows = self._fetch("dead_groups_by_origin", *values) + self._fetch("dead_groups_by_queue", *values)
-        groups = [DeadGroup(*row) for row in rows]
-        return sorted(groups, key=lambda group: (-group.count, group.fingerprint or ""))[:limit]
+        return merged_groups((DeadGroup(*row) for row in rows), limit)
 
     def keys(self) -> list[KeyRow]:
         return [msgspec.json.decode(row[0], type=KeyRow) for row in self._fetch("keys")]

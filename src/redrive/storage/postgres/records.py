@@ -67,6 +67,8 @@ class Records:
             b.int8s([d.dead_ms for d in rows]),
             b.int8s([d.expires_ms for d in rows]),
             b.int4s([d.redrive_count for d in rows]),
+            b.int8s_or_null([d.closed_ms for d in rows]),
+            b.texts([d.closed_by for d in rows]),
         )
 
     def open_records(self, message_ids: Sequence[str]) -> dict[str, DeadLetter]:

@@ -6,8 +6,10 @@ next statement that is read.
 
 from __future__ import annotations
 
+import contextlib
 import select
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import psycopg
 from psycopg import pq
@@ -36,7 +38,11 @@ _WRITER = (
     "-c enable_mergejoin=off -c enable_bitmapscan=off -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=60s"
 )
-_READER = "-c statement_timeout=20s -c idle_in_transaction_session_timeout=60s"
+_READER = (
+    "-c plan_cache_mode=force_custom_plan -c statement_timeout=20s -c idle_in_transaction_session_timeout=60s"
+)
+_BINARY = [pq.Format.BINARY] * 20
+_Values = Sequence[bytes]  # the driver takes None for null and does not say so
 _ROWS = pq.ExecStatus.TUPLES_OK
 _DONE = pq.ExecStatus.COMMAND_OK
 
@@ -71,7 +77,7 @@ class Session:
 
     def execute(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Run a file of several statements without parameters; the rows of the last."""
-        return self._rows(self._pg.exec_(statement.sql.encode()), pq.Format.TEXT)
+        return self._rows(self._ask(self._pg.exec_, statement.sql.encode()), pq.Format.TEXT)
 
     def script(self, name: str) -> list[tuple[Any, ...]]:
         """Run one of our files of several statements without parameters; the rows of the last."""
@@ -83,8 +89,8 @@ class Session:
             self._pending.append((name, values))
             return self._flush()
         self._prepare(name)
-        result = self._pg.exec_prepared(name.encode(), values, [pq.Format.BINARY] * len(values), 1)
-        return self._rows(result)
+        given = cast("_Values", values)
+        return self._rows(self._ask(self._pg.exec_prepared, name.encode(), given, _BINARY[: len(values)], 1))
 
     def later(self, name: str, *values: Parameter) -> None:
         """Run a statement before the next one that is read, or before the commit."""
@@ -97,7 +103,7 @@ class Session:
 
     def command(self, name: str) -> str:
         """Run one command without rows; the tag that the server gives it."""
-        result = self._pg.exec_(SQL[name].sql.encode())
+        result = self._ask(self._pg.exec_, SQL[name].sql.encode())
         self._check(result)
         return (result.command_status or b"").decode()
 
@@ -107,15 +113,24 @@ class Session:
         if self._pg.status == pq.ConnStatus.OK and self._pg.pipeline_status != pq.PipelineStatus.OFF:
             self.close()
         elif self._pg.status == pq.ConnStatus.OK:
-            self._pg.exec_(SQL["rollback"].sql.encode())
+            with contextlib.suppress(Dropped):
+                self._ask(self._pg.exec_, SQL["rollback"].sql.encode())
 
     def close(self) -> None:
         """Hang up."""
         self._pg.finish()
 
+    @staticmethod
+    def _ask(call: Callable[..., PGresult], *values: object) -> PGresult:
+        """One round trip; a connection that was found broken has no result, and the driver raises."""
+        try:
+            return call(*values)
+        except psycopg.OperationalError as error:
+            raise Dropped(f"the connection to the database failed: {error}") from error
+
     def _prepare(self, name: str) -> None:
         if name not in self._prepared:
-            self._check(self._pg.prepare(name.encode(), SQL[name].sql.encode()))
+            self._check(self._ask(self._pg.prepare, name.encode(), SQL[name].sql.encode()))
             self._prepared.add(name)
 
     def _flush(self) -> list[tuple[Any, ...]]:
@@ -127,7 +142,7 @@ class Session:
         try:
             pg.enter_pipeline_mode()
             for name, values in pending:
-                pg.send_query_prepared(name.encode(), values, [pq.Format.BINARY] * len(values), 1)
+                pg.send_query_prepared(name.encode(), values, _BINARY[: len(values)], 1)
             pg.pipeline_sync()
             results = [self._next_result() for _ in pending]
             self._next_result()  # the sync itself

@@ -1,7 +1,9 @@
 """Selections and moves: one statement each, whatever the number of rows.
 
 What holds no other transaction up: messages are locked with SKIP LOCKED only, so that nobody ever waits for
-a message; queues, groups, answers and windows are waited for, each kind in key order.
+a message. Queues, groups, answers and windows are waited for, in this order, each kind in key order. Groups
+are waited for once, at the first lock that a batch takes on any, and then for all that it is known to touch;
+what a later phase finds in a group that another node holds is left for the next batch.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class PostgresTransaction(Records):
         self._tick_ms = tick_ms
         self._versions: dict[int, int] = {}  # queue id → the row version that was read
         self._held_groups: dict[int, Group] = {}  # locked with their messages, not changed since
+        self._waited = False  # for groups: from now on others' are skipped
 
     # -- clock
     def last_tick_ms(self) -> int | None:
@@ -101,8 +104,8 @@ class PostgresTransaction(Records):
     def groups(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Group]:
         if not keys:
             return {}
-        self.wrote = True
-        columns = b.int8s([queue_id for queue_id, _ in keys]), b.texts([key for _, key in keys])
+        self.wrote = self._waited = True
+        columns = _key_columns(keys)
         for _ in range(_GROUP_ROUNDS):
             found = [r.group_from(row) for row in self._session.fetch("groups_by_key", *columns)]
             if len(found) == len(set(keys)):
@@ -117,7 +120,30 @@ class PostgresTransaction(Records):
         held = self._held_groups
         return {number: msgspec.structs.replace(held[number]) for number in ids if number in held}
 
+    def _hold(
+        self, ids: set[int], message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()
+    ) -> set[int]:
+        """Lock these groups, those that a move of these messages may touch, and those ``beside``; which of
+        ``ids`` are ours now, with all that belongs to them."""
+        rows = self._session.fetch(
+            "group_partners", b.int8s(sorted(ids)), b.uuids(message_ids), *_key_columns(beside)
+        )
+        name = "groups_by_id_free" if self._waited else "groups_by_id"
+        self._waited = True
+        wanted = b.int8s(sorted(ids | {partner for _, partner in rows}))
+        held = {row[0]: r.group_from(row) for row in self._session.fetch(name, wanted)}
+        lacking = {own for own, partner in rows if partner not in held}
+        self._held_groups.update((number, held[number]) for number in ids & held.keys())
+        return (ids & held.keys()) - lacking
+
+    def _unheld(self, facts: dict[str, Facts]) -> list[Facts]:
+        """Those of these rows whose groups nobody else holds; they are ours from now on."""
+        grouped = {row.message_id: row.group_id for row in facts.values() if row.group_id is not None}
+        held = self._hold(set(grouped.values()), sorted(grouped)) if grouped else set()
+        return [row for row in facts.values() if row.group_id is None or row.group_id in held]
+
     def blocked_groups(self, queue_id: int, limit: int) -> list[Group]:
+        self._waited = True
         rows = self._session.fetch("blocked_groups", b.int8(queue_id), b.int8(limit))
         return [r.group_from(row) for row in rows]
 
@@ -188,7 +214,7 @@ class PostgresTransaction(Records):
             self.wrote, self.xid = True, rows[0][4]
         return [Acked(*row[:4]) for row in rows]
 
-    def lock(self, message_ids: Sequence[str]) -> Locked:
+    def lock(self, message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()) -> Locked:
         """As the protocol says. Messages without a group take one statement; the others have their groups
         locked first."""
         missing = {message_id for message_id in message_ids if b.is_message_id(message_id)}
@@ -199,21 +225,27 @@ class PostgresTransaction(Records):
         existing = dict(self._session.fetch("existing", b.uuids(sorted(missing))))
         groups = {group_id for group_id in existing.values() if group_id is not None}
         if groups:
-            self.groups_by_id(sorted(groups))
-            found |= self._facts("lock_grouped", b.uuids(sorted(existing)))
+            held = self._hold(groups, sorted(existing), beside)
+            free = [message_id for message_id, group_id in existing.items() if group_id in held]
+            found |= self._facts("lock_grouped", b.uuids(sorted(free)))
         return Locked(found, frozenset(existing.keys() - found.keys()))
 
     def _facts(self, name: str, *values: b.Parameter) -> dict[str, Facts]:
         return {row[1]: r.facts_from(row) for row in self._session.fetch(name, *values)}
 
     def due_leases(self, limit: int) -> list[Facts]:
-        return list(self._facts("due_leases", b.int8(self.now_ms), b.int8(limit)).values())
+        return self._unheld(self._facts("due_leases", b.int8(self.now_ms), b.int8(limit)))
 
     def aged(self, limit: int) -> list[Facts]:
-        return list(self._facts("aged", b.int8(self.now_ms), b.int8(limit)).values())
+        return self._unheld(self._facts("aged", b.int8(self.now_ms), b.int8(limit)))
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
-        return list(self._facts("in_queue", b.int8(queue_id), b.int8(before_ms), b.int8(limit)).values())
+        rows = self._facts("in_queue", b.int8(queue_id), b.int8(before_ms), b.int8(limit))
+        return self._unheld(rows)
+
+    def holds_any(self, queue_id: int, before_ms: int | None) -> bool:
+        [(answer,)] = self._session.fetch("holds_any", b.int8(queue_id), b.int8(before_ms))
+        return bool(answer)
 
     # -- moves
     def insert(self, rows: Sequence[NewMessage]) -> None:
@@ -272,6 +304,10 @@ class PostgresTransaction(Records):
 
     def remove(self, rows: Sequence[Facts]) -> None:
         self._write("remove", *_fence(rows))
+
+
+def _key_columns(keys: Sequence[tuple[int, str]]) -> tuple[bytes, bytes]:
+    return b.int8s([queue_id for queue_id, _ in keys]), b.texts([key for _, key in keys])
 
 
 def _fence(rows: Sequence[Facts]) -> tuple[bytes, bytes]:

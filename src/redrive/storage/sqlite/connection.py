@@ -19,12 +19,16 @@ def open_writer(path: Path, synchronous: str = "FULL") -> apsw.Connection:
     """The one writing connection: WAL, and an fsync at every commit."""
     connection = apsw.Connection(str(path), statementcachesize=_CACHE_STATEMENTS)
     connection.set_busy_timeout(_BUSY_MS)
-    _pragma(connection, "journal_mode", "WAL")
-    _pragma(connection, "synchronous", synchronous)
-    _pragma(connection, "journal_size_limit", str(WAL_BYTES_MAX))
-    _pragma(connection, "cache_size", "-65536")
-    _pragma(connection, "temp_store", "MEMORY")
-    _pragma(connection, "cell_size_check", "ON")
+    try:
+        _pragma(connection, "journal_mode", "WAL")
+        _pragma(connection, "synchronous", synchronous)
+        _pragma(connection, "journal_size_limit", str(WAL_BYTES_MAX))
+        _pragma(connection, "cache_size", "-65536")
+        _pragma(connection, "temp_store", "MEMORY")
+        _pragma(connection, "cell_size_check", "ON")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -11,23 +11,26 @@ from typing import TypeVar
 import apsw
 
 from redrive import seams
+from redrive.domain.errors import Conflict
 from redrive.storage.port import Reader, Transaction
+from redrive.storage.sqlite.backup import copy_to
 from redrive.storage.sqlite.connection import named_failures, open_reader, open_writer
 from redrive.storage.sqlite.ownership import Ownership
 from redrive.storage.sqlite.reader import SqliteReader
-from redrive.storage.sqlite.transaction import SqliteTransaction
+from redrive.storage.sqlite.transaction import SQL, SqliteTransaction
 from redrive.storage.statements import migrations
 
 T = TypeVar("T")
 _READERS_MAX = 4
-_BACKUP_PAGES = 256
+_READER_WAIT_SECONDS = 30
+_CHECKS = ("check_busy", "check_dead", "check_live", "check_queues", "check_stranded", "check_bodies")
 
 
 class SqliteEngine:
     """A store in one file. ``clock`` gives milliseconds since the epoch.
 
     ``synchronous`` exists for the proofs' controls only: anything but FULL loses acknowledged messages.
-    Raises ``Conflict`` when another service process owns the file.
+    Raises ``Conflict`` when another service process owns the file, or a newer version has written it.
     """
 
     name = "sqlite"
@@ -43,12 +46,20 @@ class SqliteEngine:
         self.clock = clock
         self._owner = Ownership(self.path)
         self._lock = threading.RLock()
-        with named_failures():
-            self._writer = open_writer(self.path, synchronous)
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
+        try:
+            with named_failures():
+                self._writer = open_writer(self.path, synchronous)
+        except BaseException:
+            self._owner.release()
+            raise
+        try:
+            self.migrate()
+        except BaseException:
+            self.close()
+            raise
         for _ in range(_READERS_MAX):
             self._readers.put(None)  # opened when first needed
-        self.migrate()
 
     def run(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` as one transaction; when this returns, its effects are on disk."""
@@ -65,7 +76,7 @@ class SqliteEngine:
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run ``work`` over one snapshot."""
-        connection = self._readers.get(timeout=30)
+        connection = self._readers.get(timeout=_READER_WAIT_SECONDS)
         try:
             with named_failures():
                 if connection is None:
@@ -81,11 +92,15 @@ class SqliteEngine:
     def migrate(self) -> list[str]:
         """Apply the migrations that the file has not seen, each in a transaction of its own."""
         applied = []
+        known = migrations("redrive.storage.sqlite")
         with self._lock, named_failures():
-            for number, statement in enumerate(migrations("redrive.storage.sqlite"), start=1):
-                version = self._writer.pragma("user_version")
-                if int(str(version)) >= number:
-                    continue
+            version = int(str(self._writer.pragma("user_version")))
+            if version > len(known):
+                raise Conflict(
+                    f"{self.path} has schema version {version}; this version of Redrive knows {len(known)}",
+                    hint="a newer version of Redrive has written the file: use that version, or a backup",
+                )
+            for number, statement in enumerate(known[version:], start=version + 1):
                 with self._writer:
                     self._writer.execute(statement.sql)
                     self._writer.pragma("user_version", number)
@@ -93,23 +108,25 @@ class SqliteEngine:
         return applied
 
     def check(self) -> list[str]:
-        """What SQLite's own check finds; empty when the file is sound."""
-        with self._lock, named_failures():
-            found = [str(row[0]) for row in self._writer.execute("PRAGMA integrity_check")]
-        return [] if found == ["ok"] else found
+        """What SQLite's own check finds, and where rows contradict each other, at most 20 of each kind."""
+        with named_failures():
+            connection = open_reader(self.path)
+            try:
+                connection.execute("BEGIN")
+                found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+                if found != ["ok"]:
+                    return found
+                return [str(row[0]) for name in _CHECKS for row in connection.execute(SQL[name].sql)]
+            finally:
+                connection.close()
 
     def backup(self, target: Path) -> int:
-        """A consistent copy while the service goes on; its size in bytes. Never overwrites."""
-        target.touch(exist_ok=False)
-        copy = apsw.Connection(str(target))
-        try:
-            with copy.backup("main", self._writer, "main") as steps:
-                while not steps.done:
-                    with self._lock, named_failures():  # between steps the writer goes on
-                        steps.step(_BACKUP_PAGES)
-        finally:
-            copy.close()
-        return target.stat().st_size
+        """A consistent copy while the service goes on; its size in bytes. Never overwrites.
+
+        Raises ``FileExistsError`` when ``target`` is there, and :class:`~redrive.storage.port.Lost` when the
+        copy cannot be finished; then nothing of it is left.
+        """
+        return copy_to(self.path, target)
 
     def close(self) -> None:
         """Close the file; the last connection folds the log into it."""

@@ -9,7 +9,8 @@ import apsw
 import msgspec
 
 from redrive.domain.facts import Slot
-from redrive.storage.sqlite import rows as r
+from redrive.storage import rows as r
+from redrive.storage.sqlite import rows as out
 from redrive.storage.sqlite.transaction import SQL
 from redrive.storage.values import (
     Attempt,
@@ -39,7 +40,7 @@ def state_parameters(state: str | None, now_ms: int) -> dict[str, Any]:
         "waiting": ((Slot.IN_GROUP,), 0, -1, now_ms),
         "ready": ((Slot.READY,), 0, -1, now_ms),
     }[state]
-    chosen = None if slots is None else r.json_list(slots)
+    chosen = None if slots is None else out.json_list(slots)
     return {"slots": chosen, "dead": dead, "due_after_ms": after, "due_until_ms": until}
 
 
@@ -100,7 +101,7 @@ class SqliteReader:
 
     def _with_record(self, stored: StoredMessage) -> StoredMessage:
         if stored.facts.dead:
-            rows = self._all("open_records", (r.json_list([stored.facts.message_id]),))
+            rows = self._all("open_records", (out.json_list([stored.facts.message_id]),))
             stored.record = r.dead_from(rows[0]) if rows else None
         return stored
 
@@ -115,7 +116,7 @@ class SqliteReader:
         return Tombstone(*rows[0]) if rows else None
 
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
-        bounds = r.filter_parameters(select, after_ms=after[0], after_id=after[1], limit=limit)
+        bounds = out.filter_parameters(select, after_ms=after[0], after_id=after[1], limit=limit)
         found: dict[str, int] = {}
         for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._all(name, bounds))
@@ -124,7 +125,7 @@ class SqliteReader:
         return [message for message in stored if message is not None]
 
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        bounds = r.filter_parameters(select, limit=limit)
+        bounds = out.filter_parameters(select, limit=limit)
         rows = self._all("dead_groups_by_origin", bounds) + self._all("dead_groups_by_queue", bounds)
         return merged_groups((DeadGroup(*row) for row in rows), limit)
 

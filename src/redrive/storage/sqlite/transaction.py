@@ -9,8 +9,9 @@ import apsw
 import msgspec
 
 from redrive.domain.facts import Ended, Facts
+from redrive.storage import rows as r
 from redrive.storage.port import LeaseTerms, Locked
-from redrive.storage.sqlite import rows as r
+from redrive.storage.sqlite import rows as out
 from redrive.storage.statements import Statement, load
 from redrive.storage.values import (
     Acked,
@@ -70,17 +71,17 @@ class SqliteTransaction:
 
     # -- queues
     def queues(self, names: Sequence[str]) -> dict[str, Queue]:
-        return {row[1]: r.queue_from(row) for row in self._all("queues_by_name", r.json_list(names))}
+        return {row[1]: r.queue_from(row) for row in self._all("queues_by_name", out.json_list(names))}
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:
-        return {row[0]: r.queue_from(row) for row in self._all("queues_by_id", r.json_list(ids))}
+        return {row[0]: r.queue_from(row) for row in self._all("queues_by_id", out.json_list(ids))}
 
     def insert_queue(self, queue: Queue) -> Queue:
-        number = self._one("insert_queue", *r.queue_columns(queue))
+        number = self._one("insert_queue", *out.queue_columns(queue))
         return msgspec.structs.replace(queue, id=number)
 
     def update_queue(self, queue: Queue) -> None:
-        self._run(SQL["update_queue"].sql, (*r.queue_columns(queue), queue.id))
+        self._run(SQL["update_queue"].sql, (*out.queue_columns(queue), queue.id))
 
     def remove_queue(self, queue_id: int) -> None:
         for name in ("remove_queue_groups", "remove_queue_dedup", "remove_queue_stats", "remove_queue"):
@@ -101,7 +102,7 @@ class SqliteTransaction:
         return found
 
     def groups_by_id(self, ids: Sequence[int]) -> dict[int, Group]:
-        return {row[0]: r.group_from(row) for row in self._all("groups_by_id", r.json_list(ids))}
+        return {row[0]: r.group_from(row) for row in self._all("groups_by_id", out.json_list(ids))}
 
     def blocked_groups(self, queue_id: int, limit: int) -> list[Group]:
         return [r.group_from(row) for row in self._all("blocked_groups", queue_id, limit)]
@@ -162,8 +163,8 @@ class SqliteTransaction:
             Acked(message_id, queue_id, leased, attempt) for _, message_id, queue_id, leased, attempt in gone
         ]
 
-    def lock(self, message_ids: Sequence[str]) -> Locked:
-        rows = self._all("lock", r.json_list(message_ids))
+    def lock(self, message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()) -> Locked:
+        rows = self._all("lock", out.json_list(message_ids))
         return Locked({row[1]: r.facts_from(row) for row in rows})
 
     def due_leases(self, limit: int) -> list[Facts]:
@@ -180,6 +181,9 @@ class SqliteTransaction:
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
         return [r.facts_from(row) for row in self._all("in_queue", queue_id, before_ms, limit)]
+
+    def holds_any(self, queue_id: int, before_ms: int | None) -> bool:
+        return bool(self._all("in_queue", queue_id, before_ms, 1))
 
     # -- moves
     def insert(self, rows: Sequence[NewMessage]) -> None:
@@ -224,10 +228,10 @@ class SqliteTransaction:
 
     # -- records
     def insert_dead(self, rows: Sequence[DeadLetter]) -> None:
-        self._each("insert_dead", map(r.dead_columns, rows))
+        self._each("insert_dead", map(out.dead_columns, rows))
 
     def open_records(self, message_ids: Sequence[str]) -> dict[str, DeadLetter]:
-        rows = self._all("open_records", r.json_list(message_ids))
+        rows = self._all("open_records", out.json_list(message_ids))
         return {row[0]: r.dead_from(row) for row in rows}
 
     def close_records(self, rows: Sequence[DeadLetter]) -> None:
@@ -240,7 +244,7 @@ class SqliteTransaction:
         self._run(SQL["unblock"].sql, (origin,))
 
     def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
-        parameters = r.filter_parameters(select, limit=limit)
+        parameters = out.filter_parameters(select, limit=limit)
         found: dict[str, int] = {}
         for name in ("select_dead_by_origin", "select_dead_by_queue"):
             found.update(self._run(SQL[name].sql, parameters))

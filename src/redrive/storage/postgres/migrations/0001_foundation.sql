@@ -8,6 +8,9 @@ $$;
 CREATE TABLE clock (one integer PRIMARY KEY CHECK (one = 1), tick_ms bigint);
 INSERT INTO clock (one, tick_ms) VALUES (1, NULL);
 
+-- Unlogged: recovery after a crash empties it, and with it goes the name of the history before the crash.
+CREATE UNLOGGED TABLE incarnation (one integer PRIMARY KEY CHECK (one = 1), token uuid NOT NULL);
+
 CREATE TABLE queues (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
@@ -54,7 +57,7 @@ CREATE TABLE messages (
 ALTER TABLE messages ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX ready ON messages (queue_id, priority, due_ms, id) WHERE slot = 0;
 CREATE INDEX leased ON messages (queue_id, lease_until_ms, id) WHERE slot = 1;
-CREATE INDEX in_group ON messages (group_id, position) WHERE slot = 2;
+CREATE INDEX in_group ON messages (group_id, position, id) WHERE slot = 2;
 CREATE INDEX aging ON messages (expires_ms, id) WHERE slot <> 1;
 CREATE INDEX held ON messages (queue_id) WHERE slot = 3;
 

@@ -1,7 +1,7 @@
 -- purpose: open dead letters of a source by cause
--- index: open_by_origin
+-- index: open_by_cause
 SELECT d.fingerprint, d.reason, d.error_type, count(*), min(d.dead_ms), max(d.dead_ms),
-    (array_agg(d.message_id::text ORDER BY d.dead_ms, d.message_id))[1]
+    min(d.message_id::text)
 FROM dead_letters d
 WHERE d.origin = $1::text AND d.closed_ms IS NULL
     AND ($2::text IS NULL OR d.reason = $2)

@@ -6,7 +6,7 @@ WITH due AS MATERIALIZED (
         m.body, m.body_hash, m.dead, m.redriven, octet_length(m.body) AS size
     FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS w (group_id, key, n)
     CROSS JOIN LATERAL (
-        SELECT h.id FROM messages h WHERE h.group_id = w.group_id AND h.slot = 2 ORDER BY h.position LIMIT 1) head
+        SELECT h.id FROM messages h WHERE h.group_id = w.group_id AND h.slot = 2 ORDER BY h.position, h.id LIMIT 1) head
     JOIN messages m ON m.id = head.id AND m.slot = 2
     ORDER BY w.n FOR UPDATE OF m SKIP LOCKED),
 numbered AS (SELECT due.*, row_number() OVER (ORDER BY place) AS n FROM due),
