@@ -71,4 +71,4 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         stack.callback(service.close)
         service.start(first_key=True)
         server = stack.enter_context(running(service))
-        yield Caller(server.url, SECRET)
+        yield Caller(server.url, SECRET, service)

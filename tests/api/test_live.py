@@ -11,6 +11,7 @@ import pytest
 from redrive.contract import CAPABILITIES, Capability, capability_by_id
 from redrive.contract.limits_table import limits_of
 from redrive.contract.snippets import placed
+from redrive.domain import limits
 from tests.api.wire import DEADLINE_SECONDS, Caller, Reply
 from tests.database import wait_for
 
@@ -96,6 +97,18 @@ def test_payloads_come_back_as_they_were_sent(live: Caller) -> None:
     text = b'{"z":1,"a":12345678901234567890123,"z":1.10,"n":"\\u0000","e":"\xc3\xa9\\ud83d\\ude00"}'
     assert live.post("/v1/queue/publish", b'{"queue":"exact","payload":' + text + b"}").status == 200
     assert live.post("/v1/queue/consume", {"queue": "exact"}).body.count(text) == 2
+
+
+def test_a_body_of_megabytes_is_read_beside_the_loop(live: Caller) -> None:
+    """32 entries at the body limit under an idempotency key, and their replay."""
+    entry = b'{"payload":"' + b"x" * (limits.BODY_BYTES_MAX - 2) + b'"}'
+    body = b'{"queue":"large","messages":[' + b",".join([entry] * 32) + b"]}"
+    replies = [live.post("/v1/queue/publish_batch", body, {"Idempotency-Key": "large"}) for _ in range(2)]
+    assert len(replies[0].data["items"]) == 32
+    assert replies[1].data == replies[0].data
+    found = _consume(live, "large", max_messages=100, view="messages")
+    assert 1 <= len(found) <= 32
+    assert found[0]["payload"] == "x" * (limits.BODY_BYTES_MAX - 2)
 
 
 def test_batches_answer_in_order_and_keep_the_valid(live: Caller) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from redrive.contract import CAPABILITIES, shapes
 from redrive.contract.examples import EXAMPLES
+from redrive.contract.openapi import openapi
 from redrive.domain.errors import QueueNotFound
 from tests.api.conftest import running
 from tests.api.stand import KEY, StandService, caller
@@ -88,3 +90,71 @@ def test_metrics_need_their_scope_when_others_can_reach_the_server(measured: Sta
         url = f"http://127.0.0.1:{server.port}"
         statuses = [Caller(url, key).get("/metrics").status for key in (None, "p", "m", KEY)]
     assert statuses == [401, 403, 200, 200]
+
+
+def test_metrics_show_a_limited_key_its_own_queues(live: Caller) -> None:
+    """As every other answer: what is outside of the key's pattern is not there."""
+    for queue in ("shown-a", "hidden-a"):
+        assert live.post("/v1/queue/publish", {"queue": queue, "payload": 1}).status == 200
+    fields = {"name": "m", "scopes": ["metrics"], "queues": ["shown*"]}
+    secret = live.post("/v1/account/keys/create", fields).data["secret"]
+    with running(live.service, host="0.0.0.0") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        narrow, whole = (Caller(url, key).get("/metrics").body.decode() for key in (secret, live.key))
+    assert 'queue="shown-a"' in narrow
+    assert "hidden-a" not in narrow
+    assert 'queue="hidden-a"' in whole
+
+
+def test_metrics_have_every_number_of_the_statistics(measured: StandService) -> None:
+    """What queue.stats answers is on the page under the same name; a new number that is not fails here."""
+    with running(measured) as server:
+        text = _anyone(server.url, "/metrics").body.decode()
+    named = {name for name in shapes.QueueStats.__struct_fields__ if name != "queue"}
+    shown = set(re.findall(r'^redrive_queue_(\w+)\{[^}]*queue="settlement"', text, re.MULTILINE))
+    assert named == shown
+    assert text.count("# HELP ") == text.count("# TYPE ") >= len(named)
+    for line in text.splitlines():
+        assert re.fullmatch(r"# (HELP|TYPE) .+|\w+(\{[^}]*\})? [0-9.e+]+", line), line
+
+
+def test_metrics_take_any_name_of_a_queue(measured: StandService) -> None:
+    """A name that could end a label's text cannot be made; the page is read line by line all the same."""
+    measured.answers["queue.list"] = shapes.QueuePage(
+        items=[shapes.QueueRecord(**{**RECORD, "name": 'a"}\n1 ' + "\\"})]
+    )
+    stats = {**STATS, "queue": 'a"}\n1 \\', "service_time_ms": shapes.Percentiles()}
+    measured.answers["queue.stats"] = shapes.QueueStats(**stats)
+    with running(measured) as server:
+        text = _anyone(server.url, "/metrics").body.decode()
+    assert 'queue="a\\"}\\n1 \\\\"' in text
+
+
+def test_metrics_are_not_read_when_a_key_is_wrong(measured: StandService) -> None:
+    """The control of the key: nothing is asked of the service before it is judged."""
+    measured.answers.clear()
+    with running(measured, host="0.0.0.0") as server:
+        assert Caller(f"http://127.0.0.1:{server.port}", "wrong").get("/metrics").status == 401
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"])
+def test_pages_answer_head_and_refuse_the_rest(call: Caller, stand: StandService, path: str) -> None:
+    """HEAD as GET without a body; 405 with Allow and the envelope for the others."""
+    stand.answers["queue.list"] = shapes.QueuePage(items=[])
+    head = call("HEAD", path)
+    assert (head.status, head.body) == (200, b"")
+    for method in ("POST", "DELETE", "OPTIONS"):
+        refused = call(method, path)
+        assert (refused.status, refused.error["code"]) == (405, "METHOD_NOT_ALLOWED")
+        assert "GET" in refused.headers["allow"]
+
+
+def test_openapi_is_the_documents_own_words(call: Caller) -> None:
+    """What the server hands out is what the declaration writes."""
+    document = json.loads(_anyone(call.url, "/openapi.json").body)
+    assert document == json.loads(openapi())
+    assert document["openapi"].startswith("3.1")
+    operations = [o for item in document["paths"].values() for o in item.values()]
+    assert len({o["operationId"] for o in operations}) == len(operations)
+    for operation in operations:
+        assert {"200", "400", "401", "403", "422", "429", "500", "503"} <= operation["responses"].keys()

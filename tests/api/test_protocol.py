@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,10 @@ from redrive.contract import shapes
 from redrive.domain import limits
 from tests.api.conftest import Start, running
 from tests.api.stand import KEY, StandService, delivered
-from tests.api.wire import DEADLINE_SECONDS, Caller, read_all
+from tests.api.wire import DEADLINE_SECONDS, Caller, read_all, read_answer
 from tests.database import wait_for
 
+_ROOT = Path(__file__).parents[2]  # where `tests` is found, wherever the session was started
 HEAD = b"POST /v1/queue/ack HTTP/1.1\r\nhost: x\r\nauthorization: Bearer " + KEY.encode() + b"\r\n"
 
 
@@ -30,9 +32,21 @@ def _error(answer: bytes) -> dict[str, object]:
 
 def test_slow_headers_are_answered_408_and_closed(start: Start) -> None:
     """A head that does not end within its deadline gets 408 with the envelope."""
-    with Caller(start(header_seconds=0.2).url, KEY).connect() as connection:
+    with Caller(start(header_seconds=0.5).url, KEY).connect() as connection:
         connection.sendall(HEAD)
         assert _error(read_all(connection))["code"] == "REQUEST_TIMEOUT"
+
+
+def test_without_short_deadlines_a_slow_client_holds_its_connection(start: Start) -> None:
+    """The control of the deadlines: the same clients under long ones are still waited for."""
+    caller = Caller(start(header_seconds=60, body_seconds=60).url, KEY)
+    with caller.connect() as slow_head, caller.connect() as slow_body:
+        slow_head.sendall(HEAD)
+        slow_body.sendall(HEAD + b'content-length: 100\r\n\r\n{"queue"')
+        for connection in (slow_head, slow_body):
+            connection.settimeout(0.4)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
 
 
 def test_a_silent_connection_is_closed_without_an_answer(start: Start) -> None:
@@ -74,7 +88,7 @@ def test_a_dripping_body_does_not_move_its_deadline(start: Start) -> None:
 def test_a_fast_request_is_not_touched_by_short_deadlines(start: Start, stand: StandService) -> None:
     """The deadlines end with what they watch: a long poll may outlast them."""
     stand.parked.add("queue.consume")
-    caller = Caller(start(header_seconds=0.2, body_seconds=0.2).url, KEY)
+    caller = Caller(start(header_seconds=0.5, body_seconds=0.2).url, KEY)
     body = json.dumps({"queue": "q", "wait_seconds": 20}).encode()
     with caller.connect() as connection:
         connection.sendall(
@@ -94,7 +108,7 @@ def test_a_body_above_the_cap_is_413_before_it_has_ended(start: Start, chunked: 
             connection.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n" + part)
         else:
             connection.sendall(HEAD + b"content-length: 10001\r\n\r\n")
-        answer = connection.recv(65_536)
+        answer = read_answer(connection)
     assert b" 413 " in answer.split(b"\r\n")[0]
     error = _error(answer)
     assert error["code"] == "PAYLOAD_TOO_LARGE"
@@ -131,7 +145,7 @@ def test_connections_above_the_bound_are_503(start: Start) -> None:
     caller = Caller(start(connections_max=1).url, KEY)
     with caller.connect() as first:
         first.sendall(HEAD + b"content-length: 0\r\n\r\n")
-        assert b" 400 " in first.recv(65_536)
+        assert b" 400 " in read_answer(first)
         with caller.connect() as second:
             answer = read_all(second)
         assert b"retry-after: 1" in answer
@@ -178,7 +192,7 @@ def test_a_client_that_does_not_read_is_dropped(start: Start, stand: StandServic
         body = b'{"queue":"q"}'
         head = HEAD.replace(b"/ack", b"/consume")
         connection.sendall(head + b"content-length: %d\r\n\r\n%s" % (len(body), body))
-        wait_for(lambda: server.connections == 1, DEADLINE_SECONDS, "the connection")
+        wait_for(lambda: bool(stand.seen), DEADLINE_SECONDS, "the request")
         wait_for(lambda: server.connections == 0, DEADLINE_SECONDS, "the server to drop it")
         with contextlib.suppress(ConnectionResetError):
             assert len(read_all(connection)) < whole
@@ -186,28 +200,37 @@ def test_a_client_that_does_not_read_is_dropped(start: Start, stand: StandServic
 
 
 _PROGRAM = """
-import sys
+import threading
 from redrive.api.server import run
 from tests.api.stand import StandService
-run(StandService(parked={"queue.consume"}), "127.0.0.1", 0, ready=lambda url: print(url, flush=True))
+service = StandService(parked={"queue.consume"})
+tell = lambda: service.parked_now.wait() and print("parked", flush=True)
+threading.Thread(target=tell, daemon=True).start()
+run(service, "127.0.0.1", 0, ready=lambda url: print(url, flush=True))
 print("closing the store", flush=True)
 """
 
 
 def test_sigterm_stops_gracefully_and_returns_to_the_caller() -> None:
     """A parked poll is refused with 503, and the caller gets to close its store before the process ends."""
-    with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        caller = Caller(server.stdout.readline().strip(), KEY)
-        with caller.connect() as parked, caller.connect() as idle:
-            body = json.dumps({"queue": "q", "wait_seconds": 20}).encode()
-            head = HEAD.replace(b"/ack", b"/consume")
-            parked.sendall(head + b"content-length: %d\r\n\r\n%s" % (len(body), body))
-            idle.sendall(HEAD + b"content-length: 30\r\n\r\n" + b'{"queue":"q","message_id":"m"}')
-            assert b'"ok":true' in idle.recv(65_536)  # by now the poll is parked: it came first
-            server.send_signal(signal.SIGTERM)
-            assert _error(read_all(parked))["code"] == "OVERLOADED"
-            assert read_all(idle) == b""
-        rest = server.stdout.read()
-        assert server.wait(DEADLINE_SECONDS) == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True, cwd=_ROOT
+    ) as server:
+        try:
+            assert server.stdout is not None
+            caller = Caller(server.stdout.readline().strip(), KEY)
+            with caller.connect() as parked, caller.connect() as idle:
+                body = json.dumps({"queue": "q", "wait_seconds": 20}).encode()
+                head = HEAD.replace(b"/ack", b"/consume")
+                parked.sendall(head + b"content-length: %d\r\n\r\n%s" % (len(body), body))
+                assert server.stdout.readline() == "parked\n"
+                idle.sendall(HEAD + b"content-length: 30\r\n\r\n" + b'{"queue":"q","message_id":"m"}')
+                assert b'"ok":true' in read_answer(idle)
+                server.send_signal(signal.SIGTERM)
+                assert _error(read_all(parked))["code"] == "OVERLOADED"
+                assert read_all(idle) == b""
+            rest = server.stdout.read()
+            assert server.wait(DEADLINE_SECONDS) == 0
+        finally:
+            server.kill()
     assert "closing the store" in rest

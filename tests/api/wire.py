@@ -44,6 +44,7 @@ class Caller:
 
     url: str
     key: str | None
+    service: Any = None  # behind it, where the test runs it itself
 
     def __call__(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -81,3 +82,11 @@ def read_all(connection: socket.socket) -> bytes:
     while part := connection.recv(65_536):
         parts.append(part)
     return b"".join(parts)
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    """One whole answer of a connection that stays open: the head, and as much as it announces."""
+    with connection.makefile("rb") as lines:
+        head = b"".join(iter(lines.readline, b"\r\n"))
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return head + b"\r\n" + lines.read(length)

@@ -9,8 +9,13 @@ import pytest
 
 from redrive.contract import shapes
 from redrive.domain.errors import (
-    Forbidden, InvalidRequest, MessageNotFound, NotFound, QueueNotFound, Unauthenticated,
-)  # fmt: skip
+    Forbidden,
+    InvalidRequest,
+    MessageNotFound,
+    NotFound,
+    QueueNotFound,
+    Unauthenticated,
+)
 from redrive.service import Caller, Service, ServiceSettings
 from redrive.storage.memory import MemoryEngine
 from redrive.storage.sqlite import SqliteEngine
@@ -120,8 +125,8 @@ def test_a_queue_outside_the_pattern_does_not_exist(service: Service) -> None:
     [leased] = service.call("queue.consume", shapes.Consume(queue="other")).messages
     with pytest.raises(MessageNotFound):
         service.call("queue.message", shapes.MessageGet(message_id=other.message_id), caller=caller)
+    nack = shapes.Nack(queue="game-a", message_id=other.message_id, receipt_handle=leased.receipt_handle)
     with pytest.raises(MessageNotFound):
-        nack = shapes.Nack(queue="game-a", message_id=other.message_id, receipt_handle=leased.receipt_handle)
         service.call("queue.nack", nack, caller=caller)
     ack = shapes.Ack(queue="game-a", message_id=other.message_id, receipt_handle=leased.receipt_handle)
     assert service.call("queue.ack", ack, caller=caller).acknowledged is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -61,10 +62,13 @@ class Edge:
         self._mailbox = Mailbox(asyncio.get_running_loop())
         self._loop = asyncio.get_running_loop()
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="redrive-read")
-        self._reads_waiting = 0
+        # apart from the readers: a publish must not wait behind purges and lists
+        self._decoders = ThreadPoolExecutor(1, thread_name_prefix="redrive-decode")
+        self._running: set[concurrent.futures.Future[Any]] = set()
         self._reads_waiting_max = reads_waiting_max
         self._reply_seconds = reply_seconds
         self._parked: set[asyncio.Future[Any]] = set()
+        self._stopping = False
 
     async def commit(
         self,
@@ -90,23 +94,29 @@ class Edge:
 
     async def read(self, run: Callable[[], Any]) -> Any:
         """The result of the blocking ``run``, off the loop; raises Overloaded when too many wait."""
-        if self._reads_waiting >= self._reads_waiting_max:
+        if len(self._running) >= self._reads_waiting_max:
             raise Overloaded(f"more than {self._reads_waiting_max} reads are waiting")
-        self._reads_waiting += 1
-        try:
-            return await self._loop.run_in_executor(self._readers, run)
-        finally:
-            self._reads_waiting -= 1
+        running = self._readers.submit(run)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.wrap_future(running)
+
+    async def understand(self, run: Callable[[], Any]) -> Any:
+        """As :meth:`read`, for what works on a request's bytes alone (which are bounded elsewhere)."""
+        return await self._loop.run_in_executor(self._decoders, run)
 
     def stop(self) -> None:
-        """Answer every parked long poll with Overloaded: the server is stopping."""
+        """Answer every parked long poll with Overloaded, and who would park from now on."""
+        self._stopping = True
         for future in list(self._parked):
             if not future.done():
                 future.set_exception(stopping())
 
-    def close(self) -> None:
-        """Stop the readers; what they run is finished."""
-        self._readers.shutdown(wait=True, cancel_futures=True)
+    def close(self, seconds: float) -> None:
+        """Stop the readers, waiting so long for what they run; a longer purge ends with the committer."""
+        self._decoders.shutdown(wait=True, cancel_futures=True)
+        self._readers.shutdown(wait=False, cancel_futures=True)
+        concurrent.futures.wait(list(self._running), seconds)
 
     async def _park(
         self,
@@ -121,6 +131,8 @@ class Edge:
         watch = asyncio.ensure_future(gone())
         self._parked.add(answer)
         try:
+            if self._stopping:
+                raise stopping()
             await asyncio.wait({answer, watch}, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
                 raise ClientGone

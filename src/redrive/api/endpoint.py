@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import traceback
 from collections import Counter
 from typing import Any
 
@@ -10,7 +12,7 @@ import structlog
 from redrive.api.edge import ClientGone, Edge, stopping
 from redrive.api.envelope import JSON, Headers, Stamp, data_bytes, error_headers, failure, success
 from redrive.api.rates import Rates
-from redrive.api.request import Head, Receive, Scope, Send, body_of, query_of, until_gone
+from redrive.api.request import Head, Receive, Room, Scope, Send, body_of, query_of, until_gone
 from redrive.api.settings import ApiSettings
 from redrive.contract.capability import Capability
 from redrive.contract.decode import Decoded, decode
@@ -18,29 +20,40 @@ from redrive.contract.discovery import discovery, discovery_of
 from redrive.contract.idempotency import Idempotency, request_hash
 from redrive.contract.routing import resolve
 from redrive.contract.shapes import Release, Replayed
-from redrive.domain.errors import Internal, MethodNotAllowed, RedriveError
+from redrive.domain.errors import Internal, MethodNotAllowed, OutcomeUnknown, RedriveError
+from redrive.domain.limits import KIB
 from redrive.service import Caller, Commit, Read, Service, Work
 
 _LOG = structlog.get_logger("redrive.api")
 _DISCOVERY = "/v1/discovery"
+_BODY_BYTES_ON_LOOP = 64 * KIB
 
 
 class Endpoint:
     """Answers everything under ``/v1``. ``stopping`` set to True refuses new work with 503.
 
-    ``answered`` counts answers by (capability id, HTTP status).
+    ``answered`` counts answers by (capability id, HTTP status), ``open`` is how many requests are at work.
     """
 
     def __init__(self, service: Service, settings: ApiSettings) -> None:
         self._service = service
         self._settings = settings
         self._rates = Rates(settings.rate_per_second, settings.rate_burst)
+        self._room = Room(settings.bodies_bytes_max)
         self._edge: Edge | None = None
         self.stopping = False
         self.answered: Counter[tuple[str, int]] = Counter()
+        self.open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        self.open += 1
+        try:
+            await self._one(scope, receive, send)
+        finally:
+            self.open -= 1
+
+    async def _one(self, scope: Scope, receive: Receive, send: Send) -> None:
         stamp = Stamp()
         call = _Call(scope, stamp)
         try:
@@ -57,9 +70,21 @@ class Endpoint:
                 _LOG.error(
                     "refused", request_id=stamp.request_id, capability=call.capability_id, code=error.code
                 )
+        except asyncio.CancelledError:
+            if not self.stopping:
+                raise
+            unknown = OutcomeUnknown(
+                "the server stopped before the store answered; whether it was done is not known"
+            )
+            status, body, headers = unknown.http_status, failure(unknown, stamp), []
         except Exception as error:  # noqa: BLE001 - a bug is answered as INTERNAL and logged
-            _LOG.exception(
-                "bug", request_id=stamp.request_id, capability=call.capability_id, error=type(error).__name__
+            # as text: a logger that is handed the exception may print the frames' variables, keys among them
+            _LOG.error(
+                "bug",
+                request_id=stamp.request_id,
+                capability=call.capability_id,
+                error=type(error).__name__,
+                trace="".join(traceback.format_exception(error)),
             )
             internal = Internal("internal error; the server's log has it under the request id")
             status, body, headers = 500, failure(internal, stamp), []
@@ -75,7 +100,7 @@ class Endpoint:
     def close(self) -> None:
         """Stop the threads for reads."""
         if self._edge is not None:
-            self._edge.close()
+            self._edge.close(self._settings.stop_seconds)
 
     async def read(self, run: Any) -> Any:
         """Run the blocking ``run`` off the loop."""
@@ -110,13 +135,19 @@ class Endpoint:
             raise stopping()
         if capability.scope != "any":
             caller.require(capability.scope)
-        body = b""
-        if capability.method == "POST":
-            body = await body_of(head, receive, self._settings.request_bytes_max)
-        decoded = decode(capability, params, query_of(scope), body, strict=head.strict())
-        idempotency = _idempotency(capability, head, decoded, params, body)
-        work = self._service.prepare(capability.id, caller, decoded.request, idempotency)
-        answer = await self._do(work, decoded.request, receive, caller)
+        with self._room.kept() as kept:
+            body = b""
+            if capability.method == "POST":
+                body = await body_of(head, receive, self._settings.request_bytes_max, kept)
+            query = query_of(scope)
+            if len(body) <= _BODY_BYTES_ON_LOOP:
+                decoded, idempotency = _understood(capability, head, params, query, body)
+            else:  # others must not wait while megabytes are read
+                decoded, idempotency = await self._at_edge().understand(
+                    lambda: _understood(capability, head, params, query, body)
+                )
+            work = self._service.prepare(capability.id, caller, decoded.request, idempotency)
+            answer = await self._do(work, decoded.request, receive, caller)
         cache_hit = isinstance(answer, Replayed)
         data = data_bytes(answer.answer if cache_hit else answer, decoded.request)
         return success(data, call.stamp, cache_hit=cache_hit, ignored_fields=decoded.ignored_fields)
@@ -183,10 +214,11 @@ def _discover(method: str, raw_path: str) -> bytes:
     return discovery_of(name) if name else discovery()
 
 
-def _idempotency(
-    capability: Capability, head: Head, decoded: Decoded, params: dict[str, str], body: bytes
-) -> Idempotency | None:
+def _understood(
+    capability: Capability, head: Head, params: dict[str, str], query: dict[str, str], body: bytes
+) -> tuple[Decoded, Idempotency | None]:
+    decoded = decode(capability, params, query, body, strict=head.strict())
     key = head.idempotency_key() or decoded.request.idempotency_key
     if key is None or not capability.records_key:
-        return None
-    return Idempotency(key, request_hash(body, params), capability.id)
+        return decoded, None
+    return decoded, Idempotency(key, request_hash(body, params), capability.id)

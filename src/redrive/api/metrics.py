@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from redrive.contract.shapes import QueueList, QueueStats, QueueStatsGet
 from redrive.domain.errors import QueueNotFound
 from redrive.domain.limits import LIST_LIMIT_MAX
-from redrive.service import Service
+from redrive.service import Caller, Service
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _GAUGES = {
@@ -38,15 +38,16 @@ _COUNTERS = {
 }
 
 
-def render(service: Service, answered: Counter[tuple[str, int]]) -> bytes:
-    """The exposition text. Blocking: reads statistics, at most 5 s old."""
+def render(service: Service, answered: Counter[tuple[str, int]], caller: Caller) -> bytes:
+    """The exposition text about the queues that ``caller`` may see. Blocking: reads statistics, at most 5 s
+    old.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Numbers(list(_statistics(service)), answered))
+    registry.register(_Numbers(list(_statistics(service, caller)), answered))
     return generate_latest(registry)
 
 
-def _statistics(service: Service) -> Iterator[QueueStats]:
-    caller = service.access.system
+def _statistics(service: Service, caller: Caller) -> Iterator[QueueStats]:
     cursor: str | None = None
     while True:
         page = service.call("queue.list", QueueList(limit=LIST_LIMIT_MAX, cursor=cursor), caller=caller)

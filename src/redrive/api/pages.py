@@ -51,9 +51,11 @@ def pages(service: Service, endpoint: Endpoint, *, metrics_public: bool) -> Star
         return Response(f"{why or 'ready'}\n", 503 if why else 200, media_type="text/plain")
 
     async def metrics(request: Request) -> Response:
+        caller = service.access.system
         if not metrics_public:
-            endpoint.authenticate(request.scope).require("metrics")
-        text = await endpoint.read(lambda: render(service, endpoint.answered))
+            caller = endpoint.authenticate(request.scope)
+            caller.require("metrics")
+        text = await endpoint.read(lambda: render(service, endpoint.answered, caller))
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
     async def document(_: Request) -> Response:

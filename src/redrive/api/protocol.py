@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from redrive.api.envelope import http_response
@@ -35,6 +36,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._body_bytes = 0
         self._refused = False
+        self._offered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse a connection above the bound; the first head's deadline runs from here."""
@@ -58,8 +60,27 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._in_head:
             self._head_bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._feed(data)
         self._after_data()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        except httptools.HttpParserUpgrade as offer:
+            if self._offered:  # the parser skips the body of an offer: read the request again without it
+                head = self._head_without_offer()
+                self._offered = False
+                self.parser = httptools.HttpRequestParser(self)
+                self._feed(head + data[offer.args[0] :])
+
+    def _head_without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
 
     def _after_data(self) -> None:
         if self._refused:
@@ -79,13 +100,24 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header."""
-        if not self._refused:
+        """Collect a header. What comes behind a chunked body is counted and dropped: it must not take the
+        place of a header that was judged before, nor fill the memory.
+        """
+        if self._refused:
+            return
+        if self._in_head:
             super().on_header(name, value)
+            return
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > self._settings.header_bytes_max:
+            self._refuse_head()
 
     def on_headers_complete(self) -> None:
         """The head is there: check its size, start the request, give its body a deadline."""
         if self._refused:
+            return
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._offered = True  # h2c and the like: passed over, the request itself is served
             return
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self._settings.header_bytes_max or len(self.headers) > _HEADERS_MAX:
@@ -108,7 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The body is there; the next bytes are another head."""
-        if self._refused:
+        if self._refused or self._offered:
             return
         self._disarm()
         self._in_head, self._head_bytes = True, 0

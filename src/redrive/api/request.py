@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,7 +11,7 @@ from redrive.api.edge import ClientGone
 from redrive.contract.decode import too_large
 from redrive.contract.refusals import exceeded
 from redrive.domain import limits
-from redrive.domain.errors import InvalidRequest, Unauthenticated
+from redrive.domain.errors import InvalidRequest, Overloaded, Unauthenticated
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -69,8 +70,35 @@ class Head:
         return int(given) if given.isdigit() else 0
 
 
-async def body_of(head: Head, receive: Receive, limit: int) -> bytes:
-    """The whole body; PayloadTooLarge as soon as it is known to be above ``limit`` bytes."""
+class Room:
+    """The bytes of bodies that the server holds at one time, all requests together."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._held = 0
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[Callable[[int], None]]:
+        """Takes bytes for one request, given back at the end; raises Overloaded when there is no room."""
+        mine = 0
+
+        def take(count: int) -> None:
+            nonlocal mine
+            if self._held + count > self._bytes_max:
+                raise Overloaded(f"the bodies of requests at work fill their {self._bytes_max} bytes")
+            self._held += count
+            mine += count
+
+        try:
+            yield take
+        finally:
+            self._held -= mine
+
+
+async def body_of(head: Head, receive: Receive, limit: int, take: Callable[[int], None]) -> bytes:
+    """The whole body; PayloadTooLarge as soon as it is known to be above ``limit`` bytes, Overloaded when
+    ``take`` has no room for a part of it.
+    """
     head.check_encoding()
     announced = head.announced_bytes()
     if announced > limit:
@@ -84,6 +112,7 @@ async def body_of(head: Head, receive: Receive, limit: int) -> bytes:
         size += len(message["body"])
         if size > limit:
             raise too_large(size, limit)
+        take(len(message["body"]))
         parts.append(message["body"])
         more = message["more_body"]
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -17,6 +17,7 @@ class ApiSettings:
     keep_alive_seconds: float = 75.0
     header_bytes_max: int = 32 * limits.KIB
     request_bytes_max: int = limits.REQUEST_BYTES_MAX
+    bodies_bytes_max: int = 512 * limits.MIB  # of all requests together
     connections_max: int = 4_096
     rate_per_second: float = 20_000.0
     rate_burst: int = 40_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,19 +14,22 @@ from redrive.contract.capability import Capability
 from redrive.contract.exact import check_text, is_plain
 from redrive.contract.publishing import check_key_bytes, check_no_nul, decode_publish, decode_publish_batch
 from redrive.contract.reading import parse, read, struct_fields, with_aliases, with_path
-from redrive.contract.refusals import check_queue_name, exceeded
+from redrive.contract.refusals import check_queue_name, exceeded, shown
 from redrive.contract.shapes import AckBatch, AckItem, Request
 from redrive.contract.shapes.dead import DEAD_REASONS
+from redrive.contract.shapes.queues import RATE_MIN
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, QueueNotFound, RedriveError
 from redrive.domain.fingerprint import clean_text
 
+_PATTERN = re.compile(r"[A-Za-z0-9._*-]+")
 _SHORT = {
     "queue.consume", "queue.ack", "queue.ack_batch", "queue.nack", "queue.extend", "queue.release",
 }  # fmt: skip
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {}
 _KEY_FIELDS = ("idempotency_key", "job_key", "consumer_id", "message_id", "receipt_handle")
 _TEXT_FIELDS = ("id", "cursor", "text", "error_type", "fingerprint", "action", "name", "confirm")
+_IGNORED_MAX = 100  # so many are told; a request of a million unknown names is not echoed
 _MAY_CREATE = {"queue.publish", "queue.publish_batch", "queue.consume", "queue.ack"}
 
 
@@ -61,7 +65,7 @@ def decode(
             ignored = [*ignored, *(name[:200] for name in query)]
     if ignored and strict:
         raise _unknown(capability, ignored)
-    return Decoded(request, ignored)
+    return Decoded(request, ignored[:_IGNORED_MAX])
 
 
 def _decode_body(capability: Capability, params: dict[str, str], body: bytes) -> tuple[Any, list[str]]:
@@ -121,6 +125,10 @@ def _checked(capability: Capability, request: Any, *, plain: bool) -> Any:
         raise InvalidRequest("name must not end in a newline", details={"field": "name"})
     if capability.id in ("queue.create", "queue.update"):
         _retention(request)
+        if request.max_per_second is not None and 0 < request.max_per_second < RATE_MIN:
+            raise exceeded("max_per_second", "0 or at least", RATE_MIN, request.max_per_second)
+    elif capability.id == "account.keys.create":
+        _check_patterns(request.queues or ())
     elif capability.id == "queue.dlq.redrive" and request.dead_reason is None:
         # a program that filters by the record's reason must not get an unfiltered redrive
         request.dead_reason = request.reason if request.reason in DEAD_REASONS else None
@@ -135,6 +143,15 @@ def _check_path(capability: Capability, params: dict[str, str]) -> None:
         check_queue_name(name, "queue")
     except RedriveError as error:
         raise QueueNotFound(f"queue {name[:100]!r} not found: {error.message}") from None
+
+
+def _check_patterns(patterns: Sequence[str]) -> None:
+    for position, pattern in enumerate(patterns):
+        if not _PATTERN.fullmatch(pattern):  # other signs mean something to a matcher of file names
+            raise InvalidRequest(
+                f"queues[{position}] must be letters, digits, '.', '_', '-' and '*', got {shown(pattern)}",
+                details={"field": f"queues[{position}]", "actual": shown(pattern)},
+            )
 
 
 def _retention(request: Any) -> None:
@@ -185,7 +202,7 @@ def _check_ack_items(request: AckBatch) -> None:
     kept: list[AckItem] = []
     for position, item in zip(positions, request.items, strict=True):
         try:
-            check_key_bytes(item, ("message_id", "receipt_handle"), f"items[{position}].")
+            check_key_bytes(item, ("message_id", "receipt_handle", "idempotency_key"), f"items[{position}].")
         except RedriveError as error:
             request.refused[position] = error
         else:

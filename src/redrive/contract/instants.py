@@ -35,8 +35,11 @@ def instant_ms(text: str, field: str = "time") -> int:
     if _DATE_TIME.fullmatch(plain):
         whole, fraction, _ = _parts(plain)
         try:
-            parsed = datetime.fromisoformat(whole)
-        except ValueError:
+            parsed = datetime.fromisoformat(whole).astimezone(UTC)
+        except (
+            ValueError,
+            OverflowError,
+        ):  # the latter: no year of four digits in UTC, so never written back
             pass
         else:
             return (parsed - _EPOCH) // timedelta(milliseconds=1) + int((fraction + "000")[:3])

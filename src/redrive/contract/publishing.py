@@ -37,7 +37,7 @@ def decode_publish(params: dict[str, str], body: bytes) -> tuple[Publish, list[s
     except (msgspec.DecodeError, RecursionError) as error:
         if body.strip():
             raise refusal(error, None, Publish) from None
-        request, ignored = _publish_slowly(params, b"{}")
+        request, ignored = _publish_slowly(params, body)
     check_queue_name(request.queue, "queue")
     check_entry(request, "", plain=is_plain(body))
     return request, ignored
@@ -54,7 +54,9 @@ def decode_publish_batch(params: dict[str, str], body: bytes) -> tuple[PublishBa
     except msgspec.ValidationError:
         wire, refused, ignored = _batch_slowly(params, body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise refusal(error, None, PublishBatchWire) from None
+        if body.strip():
+            raise refusal(error, None, PublishBatchWire) from None
+        wire, refused, ignored = _batch_slowly(params, body)
     check_queue_name(wire.queue, "queue")
     if len(body) > limits.BATCH_BYTES_MAX:
         _check_batch_bytes(wire.messages)
@@ -151,6 +153,8 @@ def _look_at_entries(request: PublishBatch, body: bytes, plain: bool) -> None:
 
 
 def _members(body: bytes, shape: type[Any]) -> dict[str, Raw]:
+    if not body.strip():
+        return {}
     try:
         return _MEMBERS.decode(body)
     except msgspec.ValidationError:
@@ -198,6 +202,9 @@ def _present(name: str, text: bytes) -> bool:
 
 
 def _decode_known(decoder: Any, known: dict[str, bytes], shape: type[Any], prefix: str) -> Any:
+    whole = parse(b'{"n":%s}' % known.get("priority", b"null"))["n"]
+    if type(whole) is int:  # 3.0 is 3
+        known["priority"] = msgspec.json.encode(whole)
     joined = _joined(known)
     try:
         return decoder.decode(joined)
@@ -237,13 +244,13 @@ def _entry(text: bytes, prefix: str) -> PublishEntry:
     if "payload" not in members and "body" not in members:
         return PublishEntry(payload=Raw(text))
     texts = _canonical(members, prefix)
-    unknown = [name for name, value in texts.items() if name not in struct_fields(PublishEntry)]
+    unknown = [n for n, value in texts.items() if n not in struct_fields(PublishEntry) and value != b"null"]
     if unknown:
         raise InvalidRequest(
             f"{prefix}{unknown[0][:80]} is not a field of an entry with a payload",
             hint="Put it inside the payload, or send the bare value as the entry.",
             details={"field": f"{prefix}{unknown[0][:80]}"},
         )
-    known = {name: value for name, value in texts.items() if _present(name, value)}
+    known = {n: t for n, t in texts.items() if n in struct_fields(PublishEntry) and _present(n, t)}
     entry: PublishEntry = _decode_known(_ENTRY, known, PublishEntry, prefix)
     return entry

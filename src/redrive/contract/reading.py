@@ -17,6 +17,7 @@ from redrive.contract.instants import instant_ms
 from redrive.contract.refusals import refusal
 from redrive.domain.errors import InvalidRequest
 
+_DIGITS_MAX = 400  # more is beyond every double, and Python refuses to read thousands of them
 INSTANTS = frozenset({"since", "until", "expires_at"})
 
 
@@ -26,7 +27,7 @@ def parse(body: bytes) -> dict[str, Any]:
         return {}
     try:
         msgspec.json.decode(body, type=msgspec.Raw)  # strict syntax: NaN and the like are refused here
-        parsed = json.loads(body)
+        parsed = json.loads(body, parse_int=_whole, parse_float=_number)
     except (ValueError, RecursionError) as error:
         raise refusal(error, None, dict) from None
     if not isinstance(parsed, dict):
@@ -35,6 +36,16 @@ def parse(body: bytes) -> dict[str, Any]:
             details={"field": "body"},
         )
     return parsed
+
+
+def _whole(text: str) -> int | float:
+    return int(text) if len(text) <= _DIGITS_MAX else float(text)
+
+
+def _number(text: str) -> int | float:
+    # 10.0 is the integer 10, as in JSON Schema; what a double cannot tell apart stays a double
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def with_aliases(fields: dict[str, Any], aliases: dict[str, str], prefix: str = "") -> dict[str, Any]:
@@ -63,7 +74,7 @@ def with_path(fields: dict[str, Any], params: dict[str, str]) -> dict[str, Any]:
         given = fields.get(name)
         if given is not None and given != value:
             raise InvalidRequest(
-                f"{name} is {value!r} in the path and another in the body", details={"field": name}
+                f"{name} is {value[:100]!r} in the path and another in the body", details={"field": name}
             )
     return {**fields, **params}
 

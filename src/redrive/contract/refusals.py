@@ -58,6 +58,8 @@ def refusal(error: Exception, document: Any, shape: type, prefix: str = "") -> R
                 f"every value of {name} must be {wanted[0]}", details={"field": name, "expected": wanted[0]}
             )
         return _wrong(name, " or ".join(part for part in wanted if part != "null"), actual)
+    if reason.lower().endswith("out of range"):
+        return _wrong(name, "a number that a double can hold", actual)
     if reason.startswith("Expected `str` matching regex"):
         return _wrong(name, "text of letters, digits, '.', '_' and '-'", actual)
     return InvalidRequest(f"{name}: {reason[:200].lower()}", details={"field": name})
@@ -109,13 +111,20 @@ def _bound_refusal(name: str, found: re.Match[str], actual: Any) -> RedriveError
         if sign == ">=" and limit == 1:
             return InvalidRequest(f"{name} must not be empty", details={"field": name})
         actual = len(actual) if isinstance(actual, str | list | dict) else 0
-    number = float(actual) if isinstance(actual, str) else actual  # a query's numbers are text
+    number = _read_number(actual) if isinstance(actual, str) else actual  # a query's numbers are text
     return exceeded(name, "at least" if sign == ">=" else "at most", limit, number, unit)
+
+
+def _read_number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def _exact(value: float) -> int | float | str:
     if abs(value) >= 2**53:
-        return str(value)  # a program that reads doubles would get another number
+        return str(value)[:80]  # a program that reads doubles would get another number
     return int(value) if value == int(value) else value
 
 

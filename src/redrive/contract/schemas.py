@@ -111,7 +111,8 @@ def _tidy(node: Any) -> Any:
 
 def _deliveries(schema: dict[str, Any]) -> dict[str, Any]:
     items = {**schema["properties"]["messages"], "description": "The same list again."}
-    return {**schema, "properties": {**schema["properties"], "items": items}}
+    required = [name for name in schema["required"] if name != "messages"]  # `view` leaves one of the two out
+    return {**schema, "properties": {**schema["properties"], "items": items}, "required": required}
 
 
 def _with_bare_values(schema: dict[str, Any]) -> dict[str, Any]:

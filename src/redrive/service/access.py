@@ -10,7 +10,7 @@ import fnmatch
 import hashlib
 import hmac
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -48,6 +48,11 @@ class Caller(msgspec.Struct, frozen=True):
             return True
         names = (queue, queue.removesuffix(".dlq"))
         return any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self.patterns)
+
+    def may_grant(self, patterns: Sequence[str]) -> bool:
+        """Whether every queue of these patterns may be seen: a limited key cannot make a wider one."""
+        # `*` is the only sign of a pattern, and only `*` matches it: what matches it as text holds all of it
+        return all(any(fnmatch.fnmatchcase(given, own) for own in self.patterns) for given in patterns)
 
     @property
     def visible(self) -> Callable[[str], bool] | None:

@@ -11,8 +11,8 @@ from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.contract.instants import rfc3339, rfc3339_or_none
 from redrive.domain import limits
-from redrive.domain.errors import Conflict, Forbidden, InvalidRequest, RedriveError
-from redrive.service.access import EVERY_QUEUE, Caller
+from redrive.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound, RedriveError
+from redrive.service.access import Caller
 from redrive.service.context import Context, audit
 from redrive.service.looking import cursor_number
 from redrive.service.work import Read
@@ -28,7 +28,12 @@ def create_key(context: Context, caller: Caller, request: shapes.KeyCreate, _key
 
     def run() -> shapes.KeyCreated:
         scopes = tuple(request.scopes or _DEFAULT_SCOPES)
-        queues = tuple(request.queues or EVERY_QUEUE)
+        queues = tuple(request.queues or caller.patterns)
+        if not caller.may_grant(queues):
+            raise Forbidden(
+                f"the key {caller.name!r} is limited to queues {', '.join(caller.patterns)[:200]}",
+                hint="make a key for these queues or fewer",
+            )
         row, secret = context.access.new_key(request.name, scopes, queues, request.expires_at)
         _store(context, row, audit(caller, "key.create", row.key_id))
         return shapes.KeyCreated(**_fields(row), secret=secret)
@@ -36,11 +41,12 @@ def create_key(context: Context, caller: Caller, request: shapes.KeyCreate, _key
     return Read(run)
 
 
-def list_keys(context: Context, _caller: Caller, request: shapes.KeyList, _key: Idempotency | None) -> Read:
+def list_keys(context: Context, caller: Caller, request: shapes.KeyList, _key: Idempotency | None) -> Read:
     """A page of keys, without secrets."""
 
     def run() -> shapes.KeyPage:
-        rows, start = context.access.rows(), cursor_number(request.cursor)
+        rows = [row for row in context.access.rows() if caller.may_grant(row.queues)]
+        start = cursor_number(request.cursor)
         end = start + (request.limit or limits.LIST_LIMIT_DEFAULT)
         items = [shapes.KeyRecord(**_fields(row)) for row in rows[start:end]]
         return shapes.KeyPage(items=items, next_cursor=str(end) if len(rows) > end else None)
@@ -52,7 +58,7 @@ def rotate_key(context: Context, caller: Caller, request: shapes.KeyRotate, _key
     """A second key with the same rights; both live until the old one is revoked."""
 
     def run() -> shapes.KeyCreated:
-        old = context.access.row(request.id)
+        old = _own(context, caller, request.id)
         if old.revoked_ms is not None:
             raise Conflict(f"key {request.id} is revoked; create a new one")
         row, secret = context.access.new_key(old.name, old.scopes, old.queues, old.expires_ms)
@@ -66,7 +72,7 @@ def revoke_key(context: Context, caller: Caller, request: shapes.KeyRevoke, _key
     """End a key; revoking again changes nothing."""
 
     def run() -> shapes.KeyRecord:
-        row = context.access.row(request.id)
+        row = _own(context, caller, request.id)
         if row.revoked_ms is None:
             now_ms = context.engine.read(lambda reader: reader.now_ms)
             row = msgspec.structs.replace(row, revoked_ms=now_ms)
@@ -76,8 +82,16 @@ def revoke_key(context: Context, caller: Caller, request: shapes.KeyRevoke, _key
     return Read(run)
 
 
+def _own(context: Context, caller: Caller, key_id: str) -> KeyRow:
+    """A key; one for queues that the caller may not see does not exist for it."""
+    row = context.access.row(key_id)
+    if not caller.may_grant(row.queues):
+        raise NotFound(f"key {key_id} is not found")
+    return row
+
+
 def list_audit(context: Context, caller: Caller, request: shapes.AuditList, _key: Idempotency | None) -> Read:
-    """The audit log, newest first. Rows about queues that the key may not see are left out."""
+    """The audit log, newest first. A key that is limited to some queues sees the rows about these alone."""
 
     def run() -> shapes.AuditPage:
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
@@ -153,7 +167,7 @@ def _asked_for(row: AuditRow, request: shapes.AuditList, caller: Caller) -> bool
         and (request.queue is None or row.target == request.queue)
         and (request.since is None or row.at_ms >= request.since)
         and (request.until is None or row.at_ms < request.until)
-        and (not about_queue or caller.may_see(row.target))
+        and (caller.visible is None or (about_queue and caller.may_see(row.target)))
     )
 
 

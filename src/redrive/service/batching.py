@@ -75,6 +75,16 @@ class Lanes:
                 self._deficit.pop(name, None)
         return batch
 
+    def empty(self) -> list[Ticket]:
+        """Take everyone out."""
+        everyone = [*self._settles, *self._duties, *(t for lane in self._queues.values() for t in lane)]
+        self._settles.clear()
+        self._duties.clear()
+        self._queues.clear()
+        self._deficit.clear()
+        self.cost = 0.0
+        return everyone
+
     def _take(self, lane: deque[Ticket], batch: list[Ticket]) -> float:
         ticket = lane.popleft()
         self.cost = max(0.0, self.cost - ticket.cost)

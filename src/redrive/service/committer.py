@@ -22,6 +22,7 @@ from redrive.storage.port import DiskFull, Engine, Lost, UnknownOutcome
 
 DEFERRALS_MAX: Final = 50
 CALL_SECONDS_MAX: Final = 60.0
+_SLEEP_SECONDS_MAX: Final = 60.0  # a far alarm is more than a condition can wait for
 _LOG = logging.getLogger("redrive.committer")
 
 
@@ -38,7 +39,7 @@ class Committer:
         self._parking = Parking()
         self._changed = threading.Condition()
         self._stopping = False
-        self._thread = threading.Thread(target=self._loop, name="redrive-committer", daemon=True)
+        self._thread = threading.Thread(target=self._live, name="redrive-committer", daemon=True)
         self._failed: str | None = None  # why the last commit failed, until one succeeds
 
     def start(self) -> None:
@@ -114,6 +115,17 @@ class Committer:
             self._thread.join(seconds)
 
     # -- the committer's own thread
+    def _live(self) -> None:
+        try:
+            self._loop()
+        except Exception:  # noqa: BLE001 - a bug: refuse, rather than let everybody wait for nothing
+            _LOG.exception("the committer has stopped")
+            with self._changed:
+                self._stopping = True
+                waiting = [*self._parking.empty(), *self._lanes.empty()]
+            for ticket in waiting:
+                self._answer(ticket, Overloaded("the committer has stopped; nothing was done"))
+
     def _loop(self) -> None:
         while True:
             with self._changed:
@@ -140,7 +152,8 @@ class Committer:
             if self._stopping:
                 return [], None
             alarm = self._parking.next_alarm()
-            self._changed.wait(None if alarm is None else max(0.0, alarm - now) / seams.TIME_FACTOR)
+            sleep = _SLEEP_SECONDS_MAX if alarm is None else min(_SLEEP_SECONDS_MAX, max(0.0, alarm - now))
+            self._changed.wait(sleep / seams.TIME_FACTOR)
 
     def _with_waiters(self, batch: list[Ticket]) -> list[Ticket]:
         """A publish brings the waiters along that it can feed: one transaction stores and leases."""
@@ -224,7 +237,7 @@ class Committer:
         now = seams.monotonic()
         if ticket.deadline <= now or ticket.cancelled or self._stopping:
             return [(ticket, result)]
-        if self._parking.count >= WAITERS_MAX:
+        if self._parking.count >= WAITERS_MAX and not self._parking.sweep():
             text = f"{WAITERS_MAX} long polls are waiting already"
             return [(ticket, Overloaded(text, retry_after=1))]
         self._parking.park(ticket, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -122,7 +123,13 @@ def payload_of(stored: StoredMessage, policy: QueuePolicy) -> Raw:
     """The payload for a page: exact, or with the queue's redacted fields masked."""
     if not policy.redact:
         return Raw(stored.body)
-    return Raw(msgspec.json.encode(redacted(msgspec.json.decode(stored.body), policy.redact)))
+    # numbers keep their text: one beyond a double must not close the page on an operator
+    value = json.loads(stored.body, parse_int=_number, parse_float=_number)
+    return Raw(msgspec.json.encode(redacted(value, policy.redact)))
+
+
+def _number(text: str) -> Raw:
+    return Raw(text.encode())
 
 
 def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, Any]:

@@ -87,6 +87,17 @@ class Parking:
                     del self._waiting[queue]
         return over, woken
 
+    def sweep(self) -> int:
+        """Forget the waiters whose clients went away; how many."""
+        before = self.count
+        for queue, lane in list(self._waiting.items()):
+            for number in [number for number, ticket in lane.items() if ticket.cancelled]:
+                del lane[number]
+                self.count -= 1
+            if not lane:
+                del self._waiting[queue]
+        return before - self.count
+
     def empty(self) -> list[Ticket]:
         """Take everyone out."""
         everyone = [ticket for lane in self._waiting.values() for ticket in lane.values()]

@@ -60,6 +60,8 @@ def update(context: Context, caller: Caller, request: shapes.QueueUpdate, _key: 
 
     def run() -> shapes.QueueRecord:
         queue = find_queue(context, caller, request.name)
+        if request.dead_letter_queue is not None:
+            see(caller, request.dead_letter_queue)
         if request.type is not None and request.type != queue.kind:
             raise Conflict(f"the type of queue {queue.name} is {queue.kind} and cannot become {request.type}")
         row = audit(caller, "queue.update", request.name)
@@ -124,7 +126,13 @@ def delete(context: Context, caller: Caller, request: shapes.QueueDelete, _key: 
         row.detail = msgspec.json.encode(
             {"ready": held.ready, "delayed": held.delayed, "waiting": held.waiting, "leased": held.leased}
         )
-        deleted = _queue(context.committer.call(c.SetQueueState(request.queue, "deleting", row)))
+        try:
+            deleted = _queue(context.committer.call(c.SetQueueState(request.queue, "deleting", row)))
+        except Conflict:
+            if caller.visible is None:
+                raise
+            # the refusal names the queues, and this key may not see them all
+            raise Conflict(f"queue {queue.name} is the dead-letter queue of another queue") from None
         _purge(context, deleted.name, None, deleting=True)
         messages = held.ready + held.delayed + held.waiting + held.leased
         return shapes.QueueDeleted(deleted=True, messages=messages, leased=held.leased)

@@ -13,7 +13,7 @@ from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import ErrorInfo, clean_text, error_info
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, milliseconds
-from redrive.service.work import Commit
+from redrive.service.work import Commit, Read, Work
 from redrive.storage import commands as c
 
 
@@ -27,9 +27,7 @@ def ack(_context: Context, caller: Caller, request: shapes.Ack, _key: Idempotenc
     return Commit(c.Ack([(request.message_id, request.receipt_handle)], caller.visible), finish)
 
 
-def ack_batch(
-    _context: Context, caller: Caller, request: shapes.AckBatch, _key: Idempotency | None
-) -> Commit:
+def ack_batch(_context: Context, caller: Caller, request: shapes.AckBatch, _key: Idempotency | None) -> Work:
     """Many messages are done."""
 
     def finish(results: Any) -> shapes.AckBatchDone:
@@ -40,6 +38,8 @@ def ack_batch(
         return shapes.AckBatchDone(items=shapes.in_order(shapes.AckedItem, items, request.refused))
 
     items = [(item.message_id, item.receipt_handle) for item in request.items]
+    if not items:  # nothing is left to do when every one was refused
+        return Read(lambda: finish([]))
     return Commit(c.Ack(items, caller.visible), finish)
 
 

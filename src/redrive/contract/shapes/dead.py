@@ -36,7 +36,7 @@ class DeadLetterFilter(Request, kw_only=True):
     job_key: Key | None = None
     since: Instant | None = None
     until: Instant | None = None
-    attempts_min: Annotated[int, Meta(ge=0)] | None = None
+    attempts_min: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     text: SearchText | None = None
 
 
@@ -62,7 +62,7 @@ class DeadLetterRedrive(DeadLetterFilter, kw_only=True):
     """
 
     message_ids: Annotated[list[MessageId], Meta(max_length=limits.BATCH_ENTRIES_MAX)] | None = None
-    max_messages: Annotated[int, Meta(ge=1)] | None = None
+    max_messages: Annotated[int, Meta(ge=1, le=limits.BATCH_ENTRIES_MAX)] | None = None
     reason: Reason | None = None
     dead_reason: DeadReason | None = None
 

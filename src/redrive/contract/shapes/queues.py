@@ -21,9 +21,16 @@ from redrive.contract.shapes.bounds import (
     VisibilityTimeout,
 )
 
+RATE_MIN = 0.001  # a message in a quarter of an hour; slower is a schedule, not a rate
 QueueType = Literal["standard", "fifo"]
 RedactPath = Annotated[str, Meta(min_length=1, max_length=200)]
-Ceiling = Annotated[int, Meta(ge=0, description="Enforced when leasing; 0 is no limit.")]
+Ceiling = Annotated[int, Meta(ge=0, le=1_000_000, description="Enforced when leasing; 0 is no limit.")]
+Rate = Annotated[
+    float,
+    Meta(
+        ge=0, le=1_000_000, description=f"Enforced when leasing; 0 is no limit, else at least {RATE_MIN:g}."
+    ),
+]
 
 
 class RetryPolicyFields(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -49,7 +56,7 @@ class QueuePolicy(Request, kw_only=True):
     fifo_on_dead: Literal["block", "continue"] | None = None
     content_deduplication: bool | None = None
     max_in_flight: Ceiling | None = None
-    max_per_second: Annotated[float, Meta(ge=0, description="0 is no limit.")] | None = None
+    max_per_second: Rate | None = None
     max_lease_seconds: VisibilityTimeout | None = None
     max_redrives: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     redrive_policy: Literal["free", "review", "forbidden"] | None = None
