@@ -1,0 +1,1 @@
+"""Real processes: servers, workers and client programs, killed, stopped and restarted."""
