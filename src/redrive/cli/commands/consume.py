@@ -1,0 +1,88 @@
+"""``redrive consume``: look at what a consumer would get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import typer
+
+from redrive.cli.failures import USAGE, Refusal
+from redrive.cli.output import Column, note
+from redrive.cli.session import Session, command
+
+Queue = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
+Max = Annotated[int, typer.Option("--max", help="At most so many.")]
+Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for a first message.")]
+Visibility = Annotated[
+    float | None, typer.Option("--visibility-timeout", help="Seconds of the lease (default: the queue's).")
+]
+Ack = Annotated[bool, typer.Option("--ack", help="Acknowledge after printing: they are deleted.")]
+Lease = Annotated[bool, typer.Option("--lease", help="Keep the leases; the receipt handles are printed.")]
+COLUMNS: Final[tuple[Column, ...]] = ("message_id", "job_key", "attempt", "delivery", "payload")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    command(app, "consume")(consume)
+
+
+def consume(
+    session: Session,
+    queue: Queue,
+    most: Max = 10,
+    wait: Wait = 0.0,
+    visibility_timeout: Visibility = None,
+    ack: Ack = False,
+    lease: Lease = False,
+) -> None:
+    """Lease messages, print them, and give them back: no attempt is spent.
+
+    With --ack they are acknowledged once they are printed, with --lease nothing follows.
+    """
+    import msgspec
+
+    if ack and lease:
+        raise Refusal(USAGE, "--ack and --lease exclude each other", code="USAGE")
+    request = {
+        "queue": queue,
+        "max_messages": most,
+        "wait_seconds": wait,
+        "visibility_timeout": visibility_timeout,
+        "consumer_id": "redrive consume",
+        "view": "messages",
+    }
+    exact = session.client.exact("queue.consume", request)
+    messages: list[dict[str, Any]] = msgspec.json.decode(exact)["messages"]
+    settled = False
+    try:
+        _print(session, exact, messages, queue, lease=lease)
+        if ack:
+            _acknowledge(session, queue, messages)
+        settled = ack or lease
+    finally:
+        if not settled:
+            for message in reversed(messages):  # so that the first one is the first again
+                session.client.transport.release(queue, message["message_id"], message["receipt_handle"])
+
+
+def _print(
+    session: Session, exact: bytes, messages: list[dict[str, Any]], queue: str, *, lease: bool
+) -> None:
+    if session.out.as_json:
+        session.out.json(exact)
+    else:
+        columns = (*COLUMNS, "receipt_handle") if lease else COLUMNS
+        session.out.table(messages, columns, empty=f"nothing to deliver in {queue}")
+    session.out.flush()
+
+
+def _acknowledge(session: Session, queue: str, messages: list[dict[str, Any]]) -> None:
+    from redrive.domain.errors import RedriveError
+
+    pairs = [(message["message_id"], message["receipt_handle"]) for message in messages]
+    results = session.client.transport.ack(queue, pairs) if pairs else []
+    refused = [result for result in results if isinstance(result, RedriveError)]
+    if refused:
+        raise refused[0]
+    if messages and not session.out.as_json:
+        note(f"{len(messages)} acknowledged")

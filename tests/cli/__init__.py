@@ -1,0 +1,1 @@
+"""The command line, as the real program against real servers."""

@@ -1,0 +1,53 @@
+"""``redrive consume``: looking costs nothing, and what is acknowledged was printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cli.program import Program
+
+
+def test_looking_spends_no_attempt(redrive: Program, client: Any) -> None:
+    """Twice the same message with attempt 1; it is ready again afterwards."""
+    client.call("queue.publish", {"queue": "look", "payload": {"a": 1}, "job_key": "k"})
+    for _ in range(2):
+        (message,) = redrive("consume", "look", "--json").json["messages"]
+        assert (message["attempt"], message["payload"], message["job_key"]) == (1, {"a": 1}, "k")
+    assert "k" in redrive("consume", "look").out
+    (kept,) = client.call("queue.messages", {"queue": "look"})["items"]
+    assert (kept["state"], kept["attempt"]) == ("ready", 0)
+
+
+def test_acknowledged_is_gone(redrive: Program, client: Any) -> None:
+    """Only as many as asked for."""
+    client.call("queue.publish_batch", {"queue": "ack", "messages": [{"payload": n} for n in range(3)]})
+    taken = redrive("consume", "ack", "--ack", "--max", "2", "--json").json["messages"]
+    left = client.call("queue.messages", {"queue": "ack"})["items"]
+    assert ([message["payload"] for message in taken], [item["payload"] for item in left]) == ([0, 1], [2])
+
+
+def test_a_kept_lease_shows_its_handle(redrive: Program, client: Any) -> None:
+    """With it the message can be settled by hand."""
+    client.call("queue.publish", {"queue": "lease", "payload": 1})
+    (message,) = redrive("consume", "lease", "--lease", "--visibility-timeout", "600", "--json").json[
+        "messages"
+    ]
+    (held,) = client.call("queue.messages", {"queue": "lease"})["items"]
+    assert held["state"] == "leased"
+    handle = {"message_id": message["message_id"], "receipt_handle": message["receipt_handle"]}
+    assert client.call("queue.ack", {"queue": "lease", **handle}) == {"acknowledged": True}
+
+
+def test_nothing_there_is_no_error(redrive: Program) -> None:
+    """Exit code 0, nothing on stdout; a queue that does not exist is one."""
+    redrive("queue", "create", "empty")
+    done = redrive("consume", "empty")
+    assert (done.code, done.out, "nothing to deliver" in done.err) == (0, "", True)
+    assert redrive("consume", "empty", "--json").json["messages"] == []
+
+
+def test_wrong_options(redrive: Program) -> None:
+    """Exit code 2, with the limit where there is one."""
+    assert redrive("consume", "x", "--ack", "--lease").code == 2
+    assert "max_messages must be at most 1000, got 5000" in redrive("consume", "x", "--max", "5000").err
+    assert "wait_seconds must be at most 20, got 60" in redrive("consume", "x", "--wait", "60").err
