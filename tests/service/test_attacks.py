@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from redrive.contract import shapes
-from redrive.domain.errors import Conflict, Forbidden, NotFound, Overloaded, QueueNotFound
+from redrive.domain.errors import Conflict, Forbidden, NotFound, OutcomeUnknown, Overloaded, QueueNotFound
 from redrive.service import Caller, Service, committer
 from redrive.service.committer import Committer
 from redrive.service.parking import Parking
@@ -75,6 +75,20 @@ def test_a_bug_in_the_loop_refuses_instead_of_hanging(
     assert running.trouble() == "the committer has stopped"
     with pytest.raises(Overloaded):
         running.submit(publish(), replies.to("late"))
+
+
+def test_a_bug_after_the_commit_is_an_unknown_outcome(
+    running: Committer, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was in the batch is not left waiting, and is not told that nothing was done."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Committer, "_is_due", broken)
+    running.submit(publish("other"), replies.to("committed"))
+    assert isinstance(replies.wait("committed")[0], OutcomeUnknown)
+    monkeypatch.undo()
 
 
 def test_pollers_that_went_away_leave_room_for_others(

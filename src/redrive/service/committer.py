@@ -40,6 +40,7 @@ class Committer:
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._live, name="redrive-committer", daemon=True)
+        self._committing: list[Ticket] = []
         self._failed: str | None = None  # why the last commit failed, until one succeeds
 
     def start(self) -> None:
@@ -125,6 +126,9 @@ class Committer:
                 waiting = [*self._parking.empty(), *self._lanes.empty()]
             for ticket in waiting:
                 self._answer(ticket, Overloaded("the committer has stopped; nothing was done"))
+            for ticket in self._committing:
+                if not ticket.answered:
+                    self._answer(ticket, OutcomeUnknown("the committer has stopped; repeat the request"))
 
     def _loop(self) -> None:
         while True:
@@ -135,7 +139,9 @@ class Committer:
             for ticket in over:
                 self._answer(ticket, _nothing(ticket))
             if batch:
+                self._committing = batch
                 self._commit(batch)
+                self._committing = []
 
     def _next(self) -> tuple[list[Ticket], list[Ticket] | None]:
         """Wait for work; who waited in vain, and the batch. None: stopped and nothing is left."""
@@ -255,6 +261,7 @@ class Committer:
             self._parking.set_alarm(name, seams.monotonic() + (due_ms - now_ms) / 1000)
 
     def _answer(self, ticket: Ticket, result: object) -> None:
+        ticket.answered = True
         try:
             ticket.reply(result)
         except Exception:  # noqa: BLE001 - whatever it is, the loop and its other callers go on

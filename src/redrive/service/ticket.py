@@ -12,7 +12,7 @@ Reply = Callable[[object], None]
 class Ticket:
     """``reply`` gets the result, or the exception that refuses it, once, on the committer's thread."""
 
-    __slots__ = ("cancelled", "command", "cost", "deadline", "deferrals", "reply")
+    __slots__ = ("answered", "cancelled", "command", "cost", "deadline", "deferrals", "reply")
 
     def __init__(self, command: Command, reply: Reply, deadline: float) -> None:
         self.command = command
@@ -20,6 +20,7 @@ class Ticket:
         self.cost = command.cost
         self.deadline = deadline  # of a lease that may wait; seconds of the monotonic clock
         self.deferrals = 0
+        self.answered = False
         self.cancelled = False
 
     def cancel(self) -> None:
