@@ -1,24 +1,27 @@
 """From URLs to parts: the only place that names concrete engines, transports and ledgers.
 
 ``sqlite:///jobs.db`` (relative), ``sqlite:////var/lib/jobs.db`` (absolute), ``postgresql://…``, ``memory:``
-name a store; ``http(s)://…`` names a server.
+name a store; ``http(s)://…`` names a server. A PostgreSQL URL may name the store's schema as libpq does,
+``?options=-csearch_path%3Dnight``; without that it is ``redrive``.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final, cast
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from redrive.domain.errors import InvalidRequest
 from redrive.transports import Transport, open_transport, register
 from redrive.transports.contract_transport import ContractTransport
 from redrive.worker import Worker
 
-__all__ = ["Worker", "connect", "open_engine", "open_service", "sqlite_path"]
+__all__ = ["Worker", "connect", "open_engine", "open_service", "schema_of", "sqlite_path"]
 
-_STORES = "sqlite:///path.db, postgresql://… or memory:"
+_STORES: Final = "sqlite:///path.db, postgresql://… or memory:"
+_SEARCH_PATH: Final = re.compile(r"-c\s*search_path=([a-z_][a-z0-9_]{0,50})(?:\s|$)")
 
 
 def sqlite_path(url: str) -> Path:
@@ -29,6 +32,14 @@ def sqlite_path(url: str) -> Path:
             f"storage must be like sqlite:///jobs.db or sqlite:////absolute/jobs.db, got {url}"
         )
     return Path(unquote(parts.path[1:]))
+
+
+def schema_of(url: str) -> str:
+    """The schema that a PostgreSQL URL asks for."""
+    for options in parse_qs(urlsplit(url).query).get("options", []):
+        if found := _SEARCH_PATH.search(options):
+            return found[1]
+    return "redrive"
 
 
 def open_engine(url: str) -> Any:
@@ -46,7 +57,7 @@ def open_engine(url: str) -> Any:
         if scheme in ("postgresql", "postgres"):
             from redrive.storage.postgres import PostgresEngine
 
-            return PostgresEngine(url)
+            return PostgresEngine(url, schema=schema_of(url))
     except ImportError as error:
         extra = "server" if scheme == "sqlite" else "server,postgres"
         raise InvalidRequest(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -14,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
+from unittest import mock
+
+from redrive.cli import main
 
 SECONDS = 30.0
 KEY = "command-line-key-0123456789"
@@ -77,6 +82,20 @@ class Program:
             env=self.environment(more),
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def inside(self, *words: str, stdin: bytes = b"", **settings: str) -> Done:
+        """The same within this process, for commands that are many and soon refused: a start costs most."""
+        more = {f"REDRIVE_{name.upper()}": value for name, value in settings.items()}
+        given, out, err = (io.TextIOWrapper(io.BytesIO(text), encoding="utf-8") for text in (stdin, b"", b""))
+        with (
+            mock.patch.dict(os.environ, self.environment(more), clear=True),
+            mock.patch.multiple(sys, stdin=given, stdout=out, stderr=err),
+            contextlib.chdir(self.folder),
+        ):
+            code = main(words)
+            out.flush()
+            err.flush()
+        return Done(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
 
     def start(self, *words: str, **settings: str) -> Running:
         """Start a command that stays."""

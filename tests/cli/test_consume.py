@@ -48,6 +48,8 @@ def test_nothing_there_is_no_error(redrive: Program) -> None:
 
 def test_wrong_options(redrive: Program) -> None:
     """Exit code 2, with the limit where there is one."""
-    assert redrive("consume", "x", "--ack", "--lease").code == 2
-    assert "max_messages must be at most 1000, got 5000" in redrive("consume", "x", "--max", "5000").err
-    assert "wait_seconds must be at most 20, got 60" in redrive("consume", "x", "--wait", "60").err
+    assert redrive.inside("consume", "x", "--ack", "--lease").code == 2
+    assert (
+        "max_messages must be at most 1000, got 5000" in redrive.inside("consume", "x", "--max", "5000").err
+    )
+    assert "wait_seconds must be at most 20, got 60" in redrive.inside("consume", "x", "--wait", "60").err

@@ -63,13 +63,15 @@ def test_the_morning_after(redrive: Program, client: Any) -> None:
 def test_what_to_redrive_must_be_named(redrive: Program, client: Any) -> None:
     """Nothing named is exit code 2 and nothing is sent; a filter that matches nothing is exit code 1."""
     _die(client, "named", "a", "b")
-    assert redrive("dlq", "redrive", "named").code == 2
-    assert len(redrive("dlq", "list", "named", "--json").json["items"]) == 2
-    none = redrive("dlq", "redrive", "named", "--error-type", "Other", "--json")
+    assert redrive.inside("dlq", "redrive", "named").code == 2
+    assert len(redrive.inside("dlq", "list", "named", "--json").json["items"]) == 2
+    none = redrive.inside("dlq", "redrive", "named", "--error-type", "Other", "--json")
     assert (none.code, none.json["redriven"]) == (1, 0)
-    one = redrive("dlq", "redrive", "named", "--all", "--max", "1", "--json")
+    one = redrive.inside("dlq", "redrive", "named", "--all", "--max", "1", "--json")
     assert (one.code, one.json["redriven"]) == (0, 1)
-    assert redrive("dlq", "redrive", "named", "--error-type", "Mismatch", "--json").json["redriven"] == 1
+    assert (
+        redrive.inside("dlq", "redrive", "named", "--error-type", "Mismatch", "--json").json["redriven"] == 1
+    )
 
 
 def test_more_than_one_call_takes(redrive: Program, client: Any) -> None:
@@ -98,8 +100,8 @@ def test_more_than_one_call_takes(redrive: Program, client: Any) -> None:
 )
 def test_wrong_words(redrive: Program, words: list[str], code: int, said: str) -> None:
     """The exit code and the reason."""
-    redrive("queue", "create", "night")
-    done = redrive("dlq", *words)
+    redrive.inside("queue", "create", "night")
+    done = redrive.inside("dlq", *words)
     assert done.code == code, done.err
     assert said in done.err
 

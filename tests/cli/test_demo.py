@@ -24,6 +24,7 @@ def _left(program: Program) -> list[Path]:
     return list((program.folder / "temporary").iterdir())
 
 
+@pytest.mark.slow  # tests/arena plays one in every run
 def test_a_night_holds_and_leaves_nothing(demo: Program) -> None:
     """Exit code 0, every claim on stdout as one JSON document, no folder left."""
     done = demo("demo", "--count", "400", "--seed", "5", "--json")
@@ -68,7 +69,7 @@ def test_terminated_in_the_middle_it_stops_what_it_started(demo: Program) -> Non
 )
 def test_what_no_night_can_be_made_of(demo: Program, words: list[str], code: int, said: str) -> None:
     """The exit code, one sentence, no traceback, nothing left."""
-    done = demo("demo", *words)
+    done = demo.inside("demo", *words)
     assert done.code == code, done.err
     assert said in done.err
     assert "Traceback" not in done.err

@@ -48,6 +48,6 @@ def test_a_key_from_a_file(redrive: Program, alone: Program) -> None:
 )
 def test_wrong_words(redrive: Program, words: list[str], code: int, said: str) -> None:
     """The exit code and the reason."""
-    done = redrive("key", *words)
+    done = redrive.inside("key", *words)
     assert done.code == code, done.err
     assert said in done.err

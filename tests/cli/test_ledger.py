@@ -66,7 +66,6 @@ def test_what_the_queue_refuses_is_left_and_told(redrive: Program) -> None:
         (["status", "--ledger", "sqlite:///typo.db"], 2, "no such file"),
         (["status", "--ledger", "sqlite:///empty.db"], 1, "redrive ledger install"),
         (["job", "x", "--ledger", "sqlite:///empty.db"], 1, "redrive ledger install"),
-        (["relay", "--ledger", "sqlite:///empty.db"], 1, "redrive ledger install"),
         (["install", "--ledger", "sqlite:///not.db"], 3, "not a database"),
         (["install", "--ledger", "redis://x"], 2, "starts with none of"),
         (["status", "--ledger", "postgresql://u:hidden-word@127.0.0.1:1/x"], 3, "Connection refused"),
@@ -79,7 +78,7 @@ def test_what_is_wrong_is_said_with_what_to_do(
     """The exit code, no traceback, no password."""
     (alone.folder / "not.db").write_text("this is no database " * 100)
     (alone.folder / "empty.db").touch()
-    done = alone("ledger", *words)
+    done = alone.inside("ledger", *words)
     assert done.code == code, done.err
     assert said in done.err
     assert "Traceback" not in done.err

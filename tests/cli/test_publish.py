@@ -59,10 +59,10 @@ def test_the_same_idempotency_key_answers_the_first_message(redrive: Program, cl
 )
 def test_what_is_no_message_is_refused(redrive: Program, words: list[str], said: str) -> None:
     """Exit code 2 and the reason; nothing is published."""
-    done = redrive("publish", "refused", *words)
+    done = redrive.inside("publish", "refused", *words)
     assert done.code == 2, done.err
     assert said in done.err
-    assert redrive("queue", "show", "refused").code == 1
+    assert redrive.inside("queue", "show", "refused").code == 1
 
 
 def test_a_payload_above_the_limit_names_it(redrive: Program) -> None:

@@ -40,11 +40,11 @@ def test_a_queues_life(redrive: Program) -> None:
 def test_a_list_goes_over_pages_and_says_when_there_is_more(redrive: Program) -> None:
     """The limit is a limit of items, 0 is all of them; a person is told of the rest."""
     for number in range(3):
-        redrive("queue", "create", f"page-{number}")
-    first = redrive("queue", "list", "--limit", "2", "--json").json
+        redrive.inside("queue", "create", f"page-{number}")
+    first = redrive.inside("queue", "list", "--limit", "2", "--json").json
     assert (len(first["items"]), bool(first["next_cursor"])) == (2, True)
-    assert len(redrive("queue", "list", "--limit", "0", "--json").json["items"]) >= 3
-    assert "--limit 0 shows all" in redrive("queue", "list", "--limit", "2").err
+    assert len(redrive.inside("queue", "list", "--limit", "0", "--json").json["items"]) >= 3
+    assert "--limit 0 shows all" in redrive.inside("queue", "list", "--limit", "2").err
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_wrong_values_are_named_with_field_limit_and_value(
     redrive: Program, words: list[str], said: str
 ) -> None:
     """Exit code 2, the words of the contract, no traceback."""
-    done = redrive("queue", *words)
+    done = redrive.inside("queue", *words)
     assert done.code == 2, done.err
     assert said in done.err
     assert "Traceback" not in done.err

@@ -106,10 +106,10 @@ def test_config_show_masks(alone: Program) -> None:
 
 def test_config_check_answers_with_its_exit_code(alone: Program) -> None:
     """0 when all is right, 1 when not; a command that would use the settings ends with 2."""
-    assert alone("config", "check").out == "the settings are valid\n"
-    wrong = alone("config", "check", "--json", port="abc")
+    assert alone.inside("config", "check").out == "the settings are valid\n"
+    wrong = alone.inside("config", "check", "--json", port="abc")
     assert (wrong.code, wrong.json["valid"]) == (1, False)
     assert wrong.json["problems"][0]["where"] == "environment REDRIVE_PORT"
-    assert alone("config", "check", "--config", "nofile.toml").code == 1
-    assert alone("queue", "list", port="abc").code == 2
-    assert "REDRIVE_STORAGE" in alone("config", "settings").out
+    assert alone.inside("config", "check", "--config", "nofile.toml").code == 1
+    assert alone.inside("queue", "list", port="abc").code == 2
+    assert "REDRIVE_STORAGE" in alone.inside("config", "settings").out

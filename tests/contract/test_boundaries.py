@@ -253,6 +253,14 @@ def test_every_limit_is_tried() -> None:
         assert [name for name in found if f"limits.{name}" not in text] == []
 
 
+def test_every_number_has_two_bounds() -> None:
+    """A number without an end reaches a store that has one: a column, a timer, a division."""
+    for capability in CAPABILITIES:
+        for about in fields_of(capability):
+            if about.kind in ("int", "float"):
+                assert None not in (about.minimum, about.maximum), f"{capability.id} {about.name}"
+
+
 def test_every_bound_of_a_field_is_tried() -> None:
     """The generated cases and the declarations agree, field by field."""
     tried = {case.id for case in [*_cases(), *_inner()]}

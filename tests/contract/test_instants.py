@@ -45,3 +45,16 @@ def test_none_stays_none() -> None:
     """An absent instant is null on the wire."""
     assert rfc3339_or_none(None) is None
     assert rfc3339_or_none(0) == "1970-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_what_has_no_year_of_four_digits_in_utc_is_refused(text: str) -> None:
+    """It could be stored and never be written back: a list that holds it would fail for ever."""
+    with pytest.raises(InvalidRequest, match="RFC 3339"):
+        instant_ms(text)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])
+def test_the_first_and_the_last_instant_are_written_back(text: str) -> None:
+    """The control: what is in UTC's years survives."""
+    assert rfc3339(instant_ms(text))[-20:] == text[-20:]

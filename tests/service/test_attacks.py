@@ -96,10 +96,13 @@ def test_pollers_that_went_away_leave_room_for_others(
 ) -> None:
     """Clients that poll and leave again and again must not use the waiting room up."""
     monkeypatch.setattr(committer, "WAITERS_MAX", 3)
-    for number in range(3):
-        running.submit(_poll(), replies.to(f"gone{number}")).cancel()
+    gone = [running.submit(_poll(), replies.to(f"gone{number}")) for number in range(3)]
     running.call(publish("other"))
+    assert running.waiting_for() == ["jobs"]  # they were parked before they left
+    for ticket in gone:
+        ticket.cancel()
     running.submit(_poll(), replies.to("here"))
+    running.call(publish("other"))  # by now it has found the queue empty, and waits
     running.call(publish("jobs"))
     assert isinstance(replies.wait("here")[0], c.Leased)
     for number in range(3):  # the control: who is still there keeps its place

@@ -172,3 +172,15 @@ def test_how_often_one_budget_may_be_released(rig: Rig) -> None:
         assert rig.do(c.Release(message.message_id, message.handle)).state == "ready"
     [message] = rig.lease()
     assert rig.do(c.Release(message.message_id, message.handle)).state == "dead"
+
+
+def test_a_fraction_of_a_second_is_kept(service: Service) -> None:
+    """A default of 1.9 s is not one of 1 s; a retention is rounded up, never down."""
+    asked = shapes.QueueCreate(
+        name="short", visibility_timeout_default=1.9, max_lease_seconds=2.5, retention_seconds=60.2
+    )
+    made = service.call("queue.create", asked)
+    assert (made.visibility_timeout_default, made.max_lease_seconds, made.retention_seconds) == (1.9, 2.5, 61)
+    service.call("queue.publish", shapes.Publish(queue="short", payload=msgspec.Raw(b"1")))
+    leased = service.call("queue.consume", shapes.Consume(queue="short"))
+    assert leased.lease_seconds == 1.9

@@ -40,14 +40,18 @@ def prepare(storage: str | None) -> Ground:
     scheme = urlsplit(storage or "sqlite:").scheme
     if scheme not in ("sqlite", "postgresql", "postgres"):
         raise ValueError(f"the demo runs on SQLite or on postgresql://…, got scheme {scheme!r}")
-    folder = Path(tempfile.mkdtemp(prefix="redrive-demo-"))
     if storage is None or scheme == "sqlite":
+        folder = _folder()
         return Ground(folder, f"sqlite:///{folder / 'server.db'}", f"sqlite:///{folder / 'game.db'}")
     name = f"redrive_demo_{seams.random_bits(32):08x}"
     schemas = (name, f"{name}_game")
     _in_each(storage, "schema_create", schemas)
     server, game = (_within(storage, schema) for schema in schemas)
-    return Ground(folder, server, game, storage, schemas)
+    return Ground(_folder(), server, game, storage, schemas)
+
+
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="redrive-demo-"))
 
 
 def _within(url: str, schema: str) -> str:

@@ -121,6 +121,15 @@ def _played(
     fill(game, night)
     connection.commit()
     ledger = Ledger(stage.game_url)
+    try:
+        return _judged(options, night, stage, game, ledger, tell)
+    finally:
+        ledger.close()
+
+
+def _judged(
+    options: Options, night: Night, stage: Stage, game: Game, ledger: Ledger, tell: Callable[[str], None]
+) -> tuple[list[Claim], Evidence]:
     ledger.install()
     failing = [shard for shard, found in night.answers.items() if "payout_failed" in _ends(found)]
     today = {row.shard for row in night.payments if row.day == night.day}

@@ -111,10 +111,10 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "account.keys.create": (
         {"name": "night workers", "scopes": ["consume"], "queues": ["settlement*"]},
-        {**_KEY_RECORD, "secret": "rk_<shown once>"},
+        {**_KEY_RECORD, "secret": "rdk_<shown once>"},
     ),
     "account.keys.list": ({"limit": 100}, _page(_KEY_RECORD)),
-    "account.keys.rotate": ({"id": "key_5a10"}, {**_KEY_RECORD, "secret": "rk_<shown once>"}),
+    "account.keys.rotate": ({"id": "key_5a10"}, {**_KEY_RECORD, "secret": "rdk_<shown once>"}),
     "account.keys.revoke": (
         {"id": "key_5a10", "reason": "left the team"},
         {**_KEY_RECORD, "revoked_at": _LATER},

@@ -1,7 +1,4 @@
-"""Writes ``docs/contract.md``: every command with every answer it may give, from the declaration.
-
-``python -m redrive.contract.reference [path]`` writes it; with ``--check`` it exits 1 when the file is stale.
-"""
+"""Prints ``docs/contract.md``: every command with every answer it may give, from the declaration."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from redrive.domain import errors
 from redrive.domain.errors import ERRORS
 
 _PREFACE = Path(__file__).with_name("reference_preface.md")
-_DEFAULT = Path("docs/contract.md")
 _SECTIONS = {
     "Queues": ("queue.create", "queue.message"),
     "Messages": ("queue.publish", "queue.cancel"),
@@ -135,21 +131,5 @@ def _sentence(error: type[errors.RedriveError]) -> str:
     return " ".join((error.__doc__ or "").split())
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or check it; the exit code."""
-    check = "--check" in arguments
-    paths = [Path(argument) for argument in arguments if not argument.startswith("-")]
-    path = paths[0] if paths else _DEFAULT
-    text = reference()
-    if check:
-        stale = not path.exists() or path.read_text(encoding="utf-8") != text
-        if stale:
-            sys.stderr.write(f"{path} is stale: run python -m redrive.contract.reference\n")
-        return int(stale)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    sys.stdout.write(reference())

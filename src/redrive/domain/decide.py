@@ -175,10 +175,10 @@ def _extend(case: Case) -> Decision:
             f"message {facts.message_id} was cancelled; its lease cannot be extended",
             hint="finish and ack, or nack it away",
         )
-    until_ms = min(case.now_ms + case.visibility_ms, facts.leased_ms + cap_seconds * 1000)
+    until_ms = min(case.now_ms + case.visibility_ms, facts.leased_ms + int(cap_seconds * 1000))
     if until_ms <= case.now_ms:
         raise Conflict(
-            f"message {facts.message_id} has been leased for its max_lease_seconds of {cap_seconds}",
+            f"message {facts.message_id} has been leased for its max_lease_seconds of {cap_seconds:g}",
             hint="raise max_lease_seconds of the queue, or split the job",
         )
     return Decision(facts.state, Change.TOUCH, lease_until_ms=until_ms)

@@ -18,14 +18,14 @@ class QueuePolicy:
 
     max_retries: int = limits.MAX_RETRIES_DEFAULT
     retention_seconds: int = limits.RETENTION_SECONDS_DEFAULT
-    visibility_timeout_default: int = limits.VISIBILITY_SECONDS_DEFAULT
+    visibility_timeout_default: float = limits.VISIBILITY_SECONDS_DEFAULT
     enable_priority: bool = False
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     fifo_on_dead: FifoOnDead = "block"
     content_deduplication: bool = False
     max_in_flight: int | None = None
     max_per_second: float | None = None
-    max_lease_seconds: int = limits.LEASE_SECONDS_MAX_DEFAULT
+    max_lease_seconds: float = limits.LEASE_SECONDS_MAX_DEFAULT
     max_redrives: int = limits.MAX_REDRIVES_DEFAULT
     redrive_policy: RedrivePolicy = "free"
     require_receipt_handle: bool = False

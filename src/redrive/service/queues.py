@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,6 @@ _POLICY = (
     "redrive_policy", "require_receipt_handle",
 )  # fmt: skip
 _UNLIMITED_BY_ZERO = ("max_in_flight", "max_per_second")
-_WHOLE_SECONDS = ("retention_seconds", "visibility_timeout_default", "max_lease_seconds")
 _PURGE_SLICE = 500
 _TOKEN_SECONDS = 600
 
@@ -196,7 +196,9 @@ def _settings(request: shapes.QueueCreate | shapes.QueueUpdate) -> dict[str, obj
     for name in _POLICY:
         value = getattr(request, name)
         if value is not None:
-            given[name] = int(value) if name in _WHOLE_SECONDS else value
+            given[name] = int(value) if isinstance(value, float) and value.is_integer() else value
+    if request.retention_seconds is not None:  # kept at least as long as asked
+        given["retention_seconds"] = math.ceil(request.retention_seconds)
     for name in _UNLIMITED_BY_ZERO:
         if given.get(name) == 0:
             given[name] = None

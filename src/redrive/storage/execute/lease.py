@@ -39,7 +39,7 @@ def _lease(work: Workspace, command: Lease) -> Leased:
         queue = work.create_queue(command.queue, fifo=False, holds_dead=False, policy=QueuePolicy())
     if command.consumer_id is not None:
         work.stats[queue.id].consumers.add(command.consumer_id)
-    visibility_ms = command.visibility_ms or queue.policy.visibility_timeout_default * 1000
+    visibility_ms = command.visibility_ms or int(queue.policy.visibility_timeout_default * 1000)
     answer = Leased([], work.now_ms, visibility_ms)
     if queue.state != "active":
         return answer
@@ -47,7 +47,7 @@ def _lease(work: Workspace, command: Lease) -> Leased:
     if room <= 0:
         answer.next_due_ms = work.now_ms + retry_ms
         return answer
-    visibility_ms = min(visibility_ms, queue.policy.max_lease_seconds * 1000)
+    visibility_ms = min(visibility_ms, int(queue.policy.max_lease_seconds * 1000))
     terms = LeaseTerms(
         work.now_ms,
         work.now_ms + visibility_ms,
