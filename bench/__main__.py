@@ -19,6 +19,7 @@ from rich.table import Table
 
 from bench.bare import BareSqlite
 from bench.clients import Batches, hammer
+from bench.postgres import BarePostgres, OurPostgres, database
 from bench.served import KEY, bare_server, redrive_server
 from redrive.service import Service
 from redrive.storage import commands as c
@@ -131,6 +132,32 @@ def over_rest(folder: Path, pairs: int, work: int) -> list[dict[str, Any]]:
     return results
 
 
+def on_postgres(url: str | None, pairs: int, work: int) -> list[dict[str, Any]]:
+    """The PostgreSQL engine against a bare script; nothing where no server can be had."""
+    with database(url) as found:
+        if found is None:
+            _ERR.print("PostgreSQL is left out: give --postgres URL, or install the extra `test`")
+            return []
+        ours, theirs = OurPostgres(found), BarePostgres(found)
+
+        def many(one: Side) -> Side:
+            return lambda rounds: [one(BATCH) for _ in range(rounds)] and None
+
+        results = [
+            compare(
+                "PostgreSQL publish, batches of 100: engine calls / bare script",
+                many(lambda n: ours.publish(BODY, n)), many(lambda n: theirs.publish(BODY, n)),
+                work, BATCH, pairs,
+            ),
+            compare(
+                "PostgreSQL lease and ack, batches of 100: engine calls / bare script",
+                many(ours.lease_and_ack), many(theirs.lease_and_ack), work, BATCH, pairs,
+            ),
+        ]  # fmt: skip
+        ours.close(), theirs.close()
+    return results
+
+
 def main() -> int:
     """Measure, print the table, write the JSON."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
@@ -139,10 +166,12 @@ def main() -> int:
     parser.add_argument(
         "--json", type=Path, default=Path("bench/results/latest.json"), help="where the JSON goes"
     )
+    parser.add_argument("--postgres", metavar="URL", help="a database to measure on (default: a private one)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="redrive-bench-") as name:
         results = in_process(Path(name), options.pairs, options.work)
         results += over_rest(Path(name), options.pairs, options.work)
+    results += on_postgres(options.postgres, options.pairs, options.work)
     table = Table("what", "ours/s", "theirs/s", "ratio", "min … max")
     for row in results:
         table.add_row(

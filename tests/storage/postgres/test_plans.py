@@ -65,6 +65,7 @@ def test_plans_are_what_the_headers_say(filled: str) -> None:
                 if missing or "Seq Scan on" in plan:
                     wrong.append(f"{statement.name}: {missing}\n{plan}")
         assert not wrong, "\n\n".join(wrong)
+        assert "Tid Scan on messages" in explain(admin, SQL["lease"].sql)
 
 
 def test_a_missing_index_would_be_noticed(filled: str) -> None:

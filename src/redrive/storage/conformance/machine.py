@@ -125,7 +125,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(
         queue=NAMES,
-        verbs=st.lists(st.sampled_from([*VERBS, "late", "lost", "purge"]), min_size=1, max_size=4),
+        verbs=st.lists(st.sampled_from([*VERBS, "late", "lost", "purge", "hot"]), min_size=1, max_size=4),
         cancelled=st.sampled_from([False, False, True]),
     )
     def deliveries(self, queue: str, verbs: list[str], cancelled: bool) -> None:
@@ -150,6 +150,14 @@ class EngineMachine(RuleBasedStateMachine):
         if verb == "purge":
             self.purge(queue, 2)
             return None
+        if verb == "hot":  # a loop of releases, up to its limit where that is low
+            for _ in range(2):
+                self.both(c.Release(message.message_id, message.handle))
+                [answer] = self.both(c.Lease(queue, 1, 5_000, "worker")).results
+                if not isinstance(answer, c.Leased) or not answer.messages:
+                    return None
+                message = answer.messages[0]
+            verb = "release"
         if verb in ("late", "lost"):
             self._time_passes(6)
             if verb == "lost":

@@ -14,10 +14,13 @@ from redrive.domain.fingerprint import ErrorInfo
 from redrive.domain.states import Event, State
 from redrive.storage.commands import (
     Ack,
+    Age,
     Cancel,
     Command,
+    Expire,
     Extend,
     Nack,
+    Purge,
     Reject,
     Release,
     Settle,
@@ -41,15 +44,16 @@ class Deferred(msgspec.Struct, frozen=True):
 def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     """Results by position in ``commands``; other commands are left out.
 
-    The first phase of a batch: the groups that it publishes into are locked here, with those of the messages,
-    in one order over all. Acks that nothing else in the batch touches go in one statement; what it does not match is read under
-    lock and decided one by one, like every other settle.
+    The first phase of a batch: the groups that it publishes into are locked here too, with those of the
+    messages, in one order over all. Acks that nothing else in the batch touches go in one statement; what it
+    does not match is read under lock and decided one by one, like every other settle.
     """
     wanted = _wanted(commands)
     into = published_groups(work, commands)
     quick = _quick_acks(work, commands, wanted)
     work.load_facts((message_id for message_id in wanted if message_id not in quick), into)
-    work.load_groups(into)
+    if any(isinstance(command, Expire | Age | Purge) for command in commands):
+        work.load_groups(into)  # before those look at groups: from then on nobody is waited for
     results: dict[int, object] = {}
     for position, command in enumerate(commands):
         if isinstance(command, Ack):

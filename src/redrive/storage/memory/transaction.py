@@ -190,6 +190,7 @@ class MemoryTransaction:
         return acked
 
     def lock(self, message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()) -> Locked:
+        del beside  # there is nobody to wait for
         numbers = (self._t.numbers.get(message_id) for message_id in message_ids)
         rows = (self._t.messages[number].facts for number in numbers if number is not None)
         return Locked({facts.message_id: copy(facts) for facts in rows})

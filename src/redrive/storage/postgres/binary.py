@@ -14,7 +14,7 @@ Parameter = bytes | None  # None is null
 _INT2, _INT4, _INT8, _FLOAT8 = (struct.Struct(code) for code in (">h", ">i", ">q", ">d"))
 _HEAD = struct.Struct(">iiIii")  # dimensions, has nulls, element type, length, lower bound
 _NULL = _INT4.pack(-1)
-_OID_BOOL, _OID_BYTEA, _OID_INT8, _OID_INT4, _OID_TEXT, _OID_UUID = 16, 17, 20, 23, 25, 2950
+_OID_BOOL, _OID_BYTEA, _OID_INT8, _OID_INT4, _OID_TEXT, _OID_TID, _OID_UUID = 16, 17, 20, 23, 25, 27, 2950
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -90,6 +90,11 @@ def byteas(values: Sequence[bytes | None]) -> bytes:
 def uuids(values: Sequence[str]) -> bytes:
     """A UUID array from usual texts."""
     return _array(_OID_UUID, [uuid(value) for value in values])
+
+
+def tids(values: Sequence[bytes]) -> bytes:
+    """An array of places of rows, as the server gave them."""
+    return _array(_OID_TID, values)
 
 
 def _head(element: int, count: int) -> bytes:

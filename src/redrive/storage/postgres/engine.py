@@ -17,6 +17,7 @@ from redrive.storage.port import Lost, Reader, Transaction, UnknownOutcome
 from redrive.storage.postgres import schema as layout
 from redrive.storage.postgres.binary import text
 from redrive.storage.postgres.failures import Again, Dropped
+from redrive.storage.postgres.floors import Floors
 from redrive.storage.postgres.reader import PostgresReader
 from redrive.storage.postgres.session import Session, settings
 from redrive.storage.postgres.transaction import PostgresTransaction
@@ -25,6 +26,7 @@ from redrive.storage.postgres.wakeups import Wakeups
 T = TypeVar("T")
 _READERS_MAX = 4
 _READER_WAIT_SECONDS = 30
+_CROSSED_SECONDS = 0.01  # times the round, by chance: nodes that cross each other step apart
 _ROUNDS_MAX = 10  # of one batch that other nodes' transactions cross
 _DROPS_MAX = 2  # of connections during one batch, before the caller is told
 _RESOLVE_SECONDS = 20.0
@@ -55,6 +57,7 @@ class PostgresEngine:
         self._closing = threading.Event()
         self._writer: Session | None = None
         self._history = ""
+        self._floors = Floors()
         self._failures = 0
         self._next_try = 0.0
         self._replan_at = 0.0
@@ -72,12 +75,14 @@ class PostgresEngine:
         """
         with self._lock:
             drops = 0
-            for _ in range(_ROUNDS_MAX):
+            for rounds in range(_ROUNDS_MAX):
                 session = self._open_writer()
                 try:
-                    return self._attempt(session, work)
+                    with self._floors.undone_with_us():
+                        return self._attempt(session, work)
                 except Again as crossed:
                     last: Exception = crossed
+                    seams.wait(self._closing, seams.draw() * _CROSSED_SECONDS * rounds)
                 except UnknownOutcome:
                     raise
                 except Dropped as dropped:
@@ -89,35 +94,39 @@ class PostgresEngine:
 
     def _attempt(self, session: Session, work: Callable[[Transaction], T]) -> T:
         try:
-            [(now_ms, tick_ms)] = self._begin(session, "begin_write")
-            tx = PostgresTransaction(session, now_ms, tick_ms)
+            self._inject_clock(session)
+            session.later("begin_write")
+            [(now_ms, tick_ms)] = session.fetch("times")
+            self._floors.begin(now_ms, seams.monotonic())
+            tx = PostgresTransaction(session, self._floors, now_ms, tick_ms)
             result = work(tx)
-            if tx.wrote:
-                xid = tx.xid or session.fetch("xid")[0][0]
-                session.settle()
+            if tx.wrote and tx.xid is None:
+                [(tx.xid,)] = session.fetch("xid")
         except BaseException:
             session.abandon()
             raise
         if not tx.wrote:
             session.abandon()  # nothing to make durable: no wait for the disk
         else:
-            self._commit(session, xid)
+            self._commit(session, tx.xid)
         return result
 
-    def _begin(self, session: Session, name: str) -> list[tuple[int, int | None]]:
+    def _inject_clock(self, session: Session) -> None:
         if self.clock is not None:
             session.fetch("set_clock", text(str(self.clock())))
-        return session.script(name)
 
     def _commit(self, session: Session, xid: str | None) -> None:
         history = self._history
         try:
-            tag = session.command("commit")
+            tag = session.commit()
         except Dropped as broken:
             session.close()
             if xid is not None and not self._committed(xid, history, broken):
                 raise Again(f"the connection broke in COMMIT, and nothing was stored: {broken}") from broken
             return
+        except BaseException:  # a write before it was refused
+            session.abandon()
+            raise
         if tag != "COMMIT":
             raise Lost(f"the database answered COMMIT with {tag}")
 
@@ -201,11 +210,16 @@ class PostgresEngine:
     def _begin_read(self, session: Session | None) -> tuple[Session, int]:
         if session is not None and session.usable:
             try:
-                return session, self._begin(session, "begin_read")[0][0]
+                return session, self._snapshot(session)
             except Dropped:  # it idled while the database went away and came back
                 session.close()
         session = Session(settings(self._url, self._schema, "reader"))
-        return session, self._begin(session, "begin_read")[0][0]
+        return session, self._snapshot(session)
+
+    def _snapshot(self, session: Session) -> int:
+        self._inject_clock(session)
+        [(now_ms,)] = session.script("begin_read")
+        return int(now_ms)
 
     # -- the schema and the nodes
     def migrate(self) -> list[str]:

@@ -96,10 +96,10 @@ class Session:
         """Run a statement before the next one that is read, or before the commit."""
         self._pending.append((name, values))
 
-    def settle(self) -> None:
-        """Run what was put down for later."""
-        if self._pending:
-            self._flush()
+    def commit(self) -> str:
+        """Run what was put down for later, and COMMIT, in one round trip; the tag of the latter."""
+        self._pending.append(("commit", ()))
+        return (self._exchange()[-1].command_status or b"").decode()
 
     def command(self, name: str) -> str:
         """Run one command without rows; the tag that the server gives it."""
@@ -135,6 +135,10 @@ class Session:
 
     def _flush(self) -> list[tuple[Any, ...]]:
         """Everything that was put down, in one round trip; the rows of the last statement."""
+        return self._rows(self._exchange()[-1])
+
+    def _exchange(self) -> list[PGresult]:
+        """Everything that was put down, in one round trip; the results, all of them good."""
         pending, self._pending = self._pending, []
         for name, _ in pending:
             self._prepare(name)
@@ -149,10 +153,9 @@ class Session:
             pg.exit_pipeline_mode()
         except psycopg.OperationalError as error:
             raise Dropped(f"the connection to the database failed: {error}") from error
-        rows: list[tuple[Any, ...]] = []
         for result in results:
-            rows = self._rows(result)
-        return rows
+            self._check(result)
+        return results
 
     def _next_result(self) -> PGresult:
         """The next statement's result, waited for with the interpreter free for other threads."""

@@ -12,16 +12,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from redrive.domain.facts import Facts
+from redrive.domain.facts import Facts, Slot
 from redrive.storage import rows as r
 from redrive.storage.port import LeaseTerms, Locked
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
+from redrive.storage.postgres.floors import AGED, LEASES, Floors, Key
 from redrive.storage.postgres.records import Records
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import Acked, Claimed, Group, NewMessage, Queue
 
-_GROUP_ROUNDS = 5  # of looking for groups that other nodes make or prune at this very moment
+_GROUP_ROUNDS = 2  # of looking for groups that other nodes make or prune at this very moment
 
 
 class PostgresTransaction(Records):
@@ -31,8 +32,9 @@ class PostgresTransaction(Records):
     commit.
     """
 
-    def __init__(self, session: Session, now_ms: int, tick_ms: int | None) -> None:
+    def __init__(self, session: Session, floors: Floors, now_ms: int, tick_ms: int | None) -> None:
         super().__init__(session, now_ms)
+        self._floors = floors
         self.xid: str | None = None
         self._tick_ms = tick_ms
         self._versions: dict[int, int] = {}  # queue id → the row version that was read
@@ -52,8 +54,10 @@ class PostgresTransaction(Records):
         [(tick_ms,)] = self._session.fetch("last_tick")
         if tick_ms != since_ms:
             self._tick_ms = tick_ms
+            self._floors.forget()
             return 0
         self.wrote = True
+        self._floors.forget()
         gap, since = b.int8(gap_ms), b.int8(since_ms)
         [(leases,)] = self._session.fetch("shift_leases", gap)
         [(backoffs,)] = self._session.fetch("shift_backoffs", gap, since)
@@ -70,8 +74,10 @@ class PostgresTransaction(Records):
 
     def _queues(self, name: str, keys: bytes) -> list[Queue]:
         rows = self._session.fetch(name, keys)
-        self._versions.update((row[0], row[-1]) for row in rows)
-        return [r.queue_from(row[:-1]) for row in rows]
+        self._versions.update((row[0], row[-2]) for row in rows)
+        if rows:
+            self.xid = rows[0][-1]  # locking a row has given us one
+        return [r.queue_from(row[:-2]) for row in rows]
 
     def insert_queue(self, queue: Queue) -> Queue:
         """The queue with its number. When another node has just made one of this name, the batch runs
@@ -104,13 +110,14 @@ class PostgresTransaction(Records):
     def groups(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Group]:
         if not keys:
             return {}
-        self.wrote = self._waited = True
-        columns = _key_columns(keys)
+        self.wrote = True
         for _ in range(_GROUP_ROUNDS):
-            found = [r.group_from(row) for row in self._session.fetch("groups_by_key", *columns)]
+            name = "groups_by_key_free" if self._waited else "groups_by_key"
+            self._waited = True
+            found = [r.group_from(row) for row in self._session.fetch(name, *_key_columns(keys))]
             if len(found) == len(set(keys)):
                 return {(group.queue_id, group.key): group for group in found}
-        raise Again("groups came and went under the hands of other nodes")
+        raise Again("groups were in the hands of other nodes")
 
     def groups_by_id(self, ids: Sequence[int]) -> dict[int, Group]:
         wanted = [number for number in ids if number not in self._held_groups]
@@ -168,9 +175,19 @@ class PostgresTransaction(Records):
     def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:
         rows = self._session.fetch(
             "claim", b.int8(queue_id), b.int4s(levels), b.int8(self.now_ms), b.int8(limit),
-            b.int8(terms.bytes_max),
+            b.int8(terms.bytes_max), self._level_floors(queue_id, levels),
         )  # fmt: skip
-        return self._lease([Claimed(*[*row, terms.handle()]) for row in rows], terms)
+        claimed = [Claimed(*[*row[:-2], terms.handle()]) for row in rows]
+        if rows:
+            for row in reversed(rows):  # the first row of each level stays
+                self._floors.reached((queue_id, row[3]), row[-1])
+        else:
+            for level in levels:
+                self._floors.reached((queue_id, level), self.now_ms)
+        return self._lease(claimed, [row[-2] for row in rows], terms)
+
+    def _level_floors(self, queue_id: int, levels: Sequence[int]) -> bytes:
+        return b.int8s([self._floors.of((queue_id, level)) for level in levels])
 
     def claim_groups(self, queue_id: int, limit: int, terms: LeaseTerms) -> list[Claimed]:
         """Lock the due groups, then read their heads in a fresh snapshot: a head that was raced for under
@@ -180,18 +197,18 @@ class PostgresTransaction(Records):
             return []
         ids, keys = b.int8s([row[0] for row in groups]), b.texts([row[1] for row in groups])
         rows = self._session.fetch("group_heads", ids, keys, b.int8(terms.bytes_max))
-        claimed = [Claimed(*[*row[:-1], terms.handle(), row[-1]]) for row in rows]
+        claimed = [Claimed(*[*row[:-2], terms.handle(), row[-1]]) for row in rows]
         if claimed:
             busy = [(c.group_id, c.id) for c in claimed if c.group_id is not None]
             for group_id, _ in busy:
                 self._held_groups.pop(group_id, None)
             self._write("busy_groups", b.int8s([g for g, _ in busy]), b.int8s([m for _, m in busy]))
-        return self._lease(claimed, terms)
+        return self._lease(claimed, [row[-2] for row in rows], terms)
 
-    def _lease(self, claimed: list[Claimed], terms: LeaseTerms) -> list[Claimed]:
+    def _lease(self, claimed: list[Claimed], places: list[bytes], terms: LeaseTerms) -> list[Claimed]:
         if claimed:
             self._write(
-                "lease", b.int8s([c.id for c in claimed]), b.texts([c.handle for c in claimed]),
+                "lease", b.tids(places), b.texts([c.handle for c in claimed]),
                 b.int8(terms.leased_ms), b.int8(terms.until_ms), b.text(terms.consumer_id),
             )  # fmt: skip
         return claimed
@@ -200,7 +217,8 @@ class PostgresTransaction(Records):
         if grouped:
             rows = self._session.fetch("next_due_group", b.int8(queue_id))
         else:
-            rows = self._session.fetch("next_due", b.int8(queue_id), b.int4s(levels))
+            floors = self._level_floors(queue_id, levels)
+            rows = self._session.fetch("next_due", b.int8(queue_id), b.int4s(levels), floors)
         return rows[0][0] if rows else None
 
     def leased_count(self, queue_id: int, limit: int) -> int:
@@ -234,10 +252,17 @@ class PostgresTransaction(Records):
         return {row[1]: r.facts_from(row) for row in self._session.fetch(name, *values)}
 
     def due_leases(self, limit: int) -> list[Facts]:
-        return self._unheld(self._facts("due_leases", b.int8(self.now_ms), b.int8(limit)))
+        return self._over("due_leases", LEASES, limit)
 
     def aged(self, limit: int) -> list[Facts]:
-        return self._unheld(self._facts("aged", b.int8(self.now_ms), b.int8(limit)))
+        return self._over("aged", AGED, limit)
+
+    def _over(self, name: str, key: Key, limit: int) -> list[Facts]:
+        """What is over by now, of all queues; the floor rises when a slice was not full."""
+        found = self._facts(name, b.int8(self.now_ms), b.int8(limit), b.int8(self._floors.of(key)))
+        if len(found) < limit:
+            self._floors.reached(key, self.now_ms)
+        return self._unheld(found)
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
         rows = self._facts("in_queue", b.int8(queue_id), b.int8(before_ms), b.int8(limit))
@@ -248,7 +273,14 @@ class PostgresTransaction(Records):
         return bool(answer)
 
     # -- moves
+    def _put(self, rows: Sequence[NewMessage] | Sequence[Facts]) -> None:
+        for row in rows:
+            if row.slot == Slot.READY:
+                self._floors.put((row.queue_id, row.priority), row.due_ms)
+            self._floors.put(AGED, row.expires_ms)
+
     def insert(self, rows: Sequence[NewMessage]) -> None:
+        self._put(rows)
         self._write(
             "insert_messages",
             b.uuids([m.message_id for m in rows]),
@@ -267,10 +299,13 @@ class PostgresTransaction(Records):
         )
 
     def touch(self, rows: Sequence[Facts]) -> None:
+        for row in rows:
+            self._floors.put(LEASES, row.lease_until_ms)
         until, cancelled = b.int8s([f.lease_until_ms for f in rows]), b.booleans([f.cancelled for f in rows])
         self._write("touch", *_fence(rows), until, cancelled)
 
     def reschedule(self, rows: Sequence[Facts]) -> None:
+        self._put(rows)
         self._write(
             "reschedule",
             *_fence(rows),
@@ -283,6 +318,7 @@ class PostgresTransaction(Records):
         )
 
     def transfer(self, rows: Sequence[Facts]) -> None:
+        self._put(rows)
         self._write(
             "transfer",
             *_fence(rows),

@@ -164,6 +164,7 @@ class SqliteTransaction:
         ]
 
     def lock(self, message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()) -> Locked:
+        del beside  # there is nobody to wait for
         rows = self._all("lock", out.json_list(message_ids))
         return Locked({row[1]: r.facts_from(row) for row in rows})
 

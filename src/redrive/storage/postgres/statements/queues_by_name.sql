@@ -6,4 +6,4 @@ WITH limited AS MATERIALIZED (
 free AS MATERIALIZED (
     SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms, xmin::text::bigint AS version
     FROM queues WHERE name = ANY ($1::text[]) AND NOT limited ORDER BY id FOR KEY SHARE)
-SELECT * FROM limited UNION ALL SELECT * FROM free
+SELECT *, pg_current_xact_id_if_assigned()::text FROM limited UNION ALL SELECT *, pg_current_xact_id_if_assigned()::text FROM free

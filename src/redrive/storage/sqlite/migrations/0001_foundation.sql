@@ -154,5 +154,6 @@ CREATE TABLE queue_stats (
     counters BLOB NOT NULL,
     PRIMARY KEY (queue_id, slot, node)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX stats_by_slot ON queue_stats (slot);
 
 CREATE TABLE api_keys (key_id TEXT PRIMARY KEY, name TEXT NOT NULL, created_ms INTEGER NOT NULL, detail TEXT NOT NULL) STRICT;
