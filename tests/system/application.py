@@ -95,6 +95,8 @@ class WorkerProcess:
     where it finds and leaves signals.
     """
 
+    command = ("tests.system.worker",)
+
     def __init__(
         self,
         server: ServerProcess,
@@ -106,7 +108,7 @@ class WorkerProcess:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.system.worker"],
+            [sys.executable, "-m", *self.command],
             stdin=subprocess.PIPE,
             cwd=ROOT,
             env=environment(
@@ -133,9 +135,9 @@ class WorkerProcess:
         """Whether it runs."""
         return self._process.poll() is None
 
-    def wait(self) -> int:
-        """Its exit code; negative for a signal."""
-        return self._process.wait(SECONDS)
+    def wait(self, seconds: float = SECONDS) -> int:
+        """Its exit code, within ``seconds``; negative for a signal."""
+        return self._process.wait(seconds)
 
     def killed_itself(self) -> bool:
         """Wait for the SIGKILL that its faults, or its handler, send it."""
@@ -148,10 +150,16 @@ class WorkerProcess:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def stop(self) -> int:
-        """SIGTERM; the exit code."""
+    def stop(self, seconds: float = SECONDS) -> int:
+        """SIGTERM; the exit code, within ``seconds``."""
         os.kill(self.pid, signal.SIGTERM)
-        return self.wait()
+        return self.wait(seconds)
+
+
+class WorkerCommand(WorkerProcess):
+    """The same through ``redrive worker run``."""
+
+    command = ("redrive", "worker", "run", "tests.system.worker:worker")
 
 
 def runs(folder: Path) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ class ServerProcess:
         """The process, not waited for, with ``variables`` on top of its environment."""
         assert self._process is None
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.system.serve", self.storage, str(self.port), self._settings],
+            self._command(),
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE if self._variables.get("TEST_STDERR") else None,
             text=True,
@@ -63,6 +63,9 @@ class ServerProcess:
             env=environment(**self._variables | variables),
         )
         return self._process
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.system.serve", self.storage, str(self.port), self._settings]
 
     def start(self, **variables: str) -> None:
         """Start it with ``variables`` on top of its environment, and return when it can take work."""
@@ -114,3 +117,11 @@ class ServerProcess:
     def client(self) -> ContractTransport:
         """A client with the admin key; close it."""
         return open_rest(self.url, KEY)
+
+
+class ServeCommand(ServerProcess):
+    """The same through ``redrive serve``."""
+
+    def _command(self) -> list[str]:
+        address = ["--host", "127.0.0.1", "--port", str(self.port)]
+        return [sys.executable, "-m", "redrive", "serve", "--storage", self.storage, *address]

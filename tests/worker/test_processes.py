@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from tests.worker import handlers
 from tests.worker.memory_queue import MemoryQueue
 
 from redrive import seams
+from redrive.domain.errors import RedriveError
 from redrive.transports import Entry
 from redrive.worker import Worker
+from redrive.worker.processes import ChildFailed
+from redrive.worker.runners import ThreadRunner
 
 SECONDS = 20.0
 
@@ -98,6 +102,34 @@ def test_a_child_is_replaced_after_its_jobs() -> None:
     seen = pids(handlers.worn_queue)
     assert len(seen) == 4
     assert len(set(seen)) == 2
+
+
+def test_a_process_that_cannot_be_replaced_gives_no_finished_job_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the ack of a committed job is under way its slot fails to get ready: nothing is released."""
+    readied = threading.Event()
+    calls = iter(range(100))
+
+    def warm(self: ThreadRunner) -> None:
+        call = next(calls)
+        if call == 1:
+            raise ChildFailed("no memory for another process")
+        if call == 2:
+            readied.set()  # what the failure gave back is given back by now
+
+    class SlowAcks(MemoryQueue):
+        def ack(self, queue: str, items: Sequence[tuple[str, str]]) -> list[bool | RedriveError]:
+            assert readied.wait(SECONDS)
+            return super().ack(queue, items)
+
+    monkeypatch.setattr(ThreadRunner, "warm", warm)
+    queue = SlowAcks()
+    publish(queue, 1)
+    worker = Worker(queue, queue="work", wait_seconds=0.2, concurrency=1)
+    worker.job(lambda job: None)
+    assert worker.run_until_idle(SECONDS) == 1
+    assert (len(queue.saw("ack")), queue.saw("release")) == (1, [])
 
 
 def test_a_handler_that_cannot_be_imported_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from redrive import seams
@@ -27,6 +27,8 @@ _LOG = logging.getLogger("redrive.worker")
 _LOOK_SECONDS = 0.05
 _REVOKED_SECONDS = 2.0  # what a handler gets to notice that its lease is gone
 _SETTLE_SECONDS = 5.0
+_JOIN_SECONDS = 3.0
+_SLOTS_SECONDS = 0.5  # a handler that still runs now will not end for waiting
 
 PROBE_KEY = "redrive-start"  # of no job: whether the ledger answers is all that is asked
 
@@ -130,7 +132,7 @@ class Shift:
                     pace.succeeded()
                 except Exception as error:  # noqa: BLE001 - not the job's fault: it goes back untouched
                     back = [held] if held is not None and not held.settled else []
-                    give_back(self._transport, self._settings.queue, self.holdings, back)
+                    self._give_back(back)
                     if pace.failed(error):
                         return
         finally:
@@ -205,22 +207,31 @@ class Shift:
         return self._leasing.empty_poll_at is not None and self._leasing.empty_poll_at > changed
 
     def stop(self) -> None:
-        """Lease nothing more, give back what waits, finish or release what runs, settle, end the threads."""
+        """Lease nothing more, give back what waits, finish or release what runs, settle, end the threads.
+
+        Beyond the grace it takes :data:`_SETTLE_SECONDS` and a poll's time, also when the queue is out of
+        reach: what is then left runs out by itself.
+        """
         self._stopping.set()
-        give_back(self._transport, self._settings.queue, self.holdings, self.holdings.close())
+        waiting = self.holdings.close()
+        back = self._thread("give-back", lambda: self._give_back(waiting))
         self._finish_running()
-        if (lease := self._threads.get("lease")) is not None:
-            lease.join(self._settings.wait_seconds + _SETTLE_SECONDS)
-        if not self._settler.wait_empty(_SETTLE_SECONDS):
+        ends_at = seams.monotonic() + self._settings.wait_seconds + _SETTLE_SECONDS
+        _join([back, *filter(None, [self._threads.get("lease")])], ends_at)
+        if not self._settler.wait_empty(ends_at - seams.monotonic()):
             _LOG.warning("stopped with settlements unanswered; those jobs come again")
         self._ended.set()
         self._settler.wake()
         if self._coroutines is not None:
             self._coroutines.stop()
-        for thread in self._threads.values():
-            thread.join(_SETTLE_SECONDS if thread not in self._slots else 0.5)
+        duties = [thread for thread in self._threads.values() if thread not in self._slots]
+        _join(duties, seams.monotonic() + _JOIN_SECONDS)
+        _join(self._slots, seams.monotonic() + _SLOTS_SECONDS)
         if self._health is not None:
             self._health.close()
+
+    def _give_back(self, leases: Iterable[Held]) -> None:
+        give_back(self._transport, self._settings.queue, self.holdings, leases)
 
     def _finish_running(self) -> None:
         """A grace for the handlers, or until a second command; interrupted is not failed: release them."""
@@ -237,4 +248,10 @@ class Shift:
         # a lease must not go to others while its handler still runs, as far as that can be stopped at all
         self.holdings.wait_empty(_REVOKED_SECONDS if interrupted else 0.0, running_only=True)
         rest = [held for held in interrupted if not held.committed]
-        give_back(self._transport, self._settings.queue, self.holdings, rest)
+        self._give_back(rest)
+
+
+def _join(threads: Iterable[threading.Thread], ends_at: float) -> None:
+    """Wait for all of ``threads`` until ``ends_at``; they are daemons, and die with the process."""
+    for thread in threads:
+        thread.join(max(0.0, ends_at - seams.monotonic()) / seams.TIME_FACTOR)
