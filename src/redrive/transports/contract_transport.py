@@ -12,6 +12,7 @@ from redrive.domain.errors import RedriveError, error_from
 from redrive.transports.port import Delivery, Entry, Lease, Nacked, Published, exact_json
 
 Answer = TypeVar("Answer")
+RELEASE_SECONDS = 5.0
 
 
 class Carrier(Protocol):
@@ -182,7 +183,9 @@ class ContractTransport:
 
     def release(self, queue: str, message_id: str, receipt_handle: str) -> None:
         """Give an untouched message back at once; its attempt is not spent."""
-        self._carrier.call("queue.release", _settle(queue, message_id, receipt_handle))
+        request = _settle(queue, message_id, receipt_handle)
+        # a courtesy: without it the lease runs out, and a worker that stops must not wait for it long
+        self._carrier.call("queue.release", request, deadline_seconds=RELEASE_SECONDS)
 
     def dead_letter(
         self,
