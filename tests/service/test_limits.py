@@ -184,3 +184,14 @@ def test_a_fraction_of_a_second_is_kept(service: Service) -> None:
     service.call("queue.publish", shapes.Publish(queue="short", payload=msgspec.Raw(b"1")))
     leased = service.call("queue.consume", shapes.Consume(queue="short"))
     assert leased.lease_seconds == 1.9
+
+
+def test_whole_seconds_are_whole_on_the_wire(service: Service) -> None:
+    """`30`, not `30.0`: a client may read a duration into an integer, also after the store kept it."""
+    asked = shapes.QueueCreate(name="whole", visibility_timeout_default=30.0)
+    made, again = (msgspec.json.encode(service.call("queue.create", asked)) for _ in range(2))
+    service.call("queue.publish", shapes.Publish(queue="whole", payload=msgspec.Raw(b"1")))
+    leased = msgspec.json.encode(service.call("queue.consume", shapes.Consume(queue="whole")))
+    assert b".0" not in made
+    assert made == again
+    assert b'"lease_seconds":30}' in leased

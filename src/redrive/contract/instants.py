@@ -55,3 +55,13 @@ def _parts(text: str) -> tuple[str, str, str]:
     body = text[: -len(zone)]
     whole, _, fraction = body.partition(".")
     return whole.replace(" ", "T").upper() + ("+00:00" if zone in "Zz" else zone), fraction, zone
+
+
+def plain(value: float) -> float:
+    """A whole number as an integer, so that the wire says 30 and not 30.0: clients may read it into one."""
+    return int(value) if value == int(value) else value
+
+
+def seconds(milliseconds: int) -> float:
+    """Seconds, on the wire an integer where they are whole."""
+    return plain(milliseconds / 1000)

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
-from redrive.contract.instants import rfc3339
+from redrive.contract.instants import rfc3339, seconds
 from redrive.domain import limits
 from redrive.domain.errors import RedriveError
 from redrive.domain.facts import PREVIOUS
@@ -41,7 +41,7 @@ def _finish(result: Any) -> shapes.Deliveries:
         raise result
     until = rfc3339(result.leased_ms + result.visibility_ms)
     messages = [_delivered(row, until) for row in result.messages]
-    return shapes.Deliveries(messages=messages, lease_seconds=result.visibility_ms / 1000)
+    return shapes.Deliveries(messages=messages, lease_seconds=seconds(result.visibility_ms))
 
 
 def _delivered(row: Claimed, until: str) -> shapes.Delivered:

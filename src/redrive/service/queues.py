@@ -12,7 +12,7 @@ import msgspec
 from redrive import seams
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
-from redrive.contract.instants import rfc3339
+from redrive.contract.instants import plain, rfc3339
 from redrive.domain import limits
 from redrive.domain.errors import ConfirmationRequired, Conflict, InvalidRequest, RedriveError
 from redrive.service.access import Caller
@@ -196,7 +196,7 @@ def _settings(request: shapes.QueueCreate | shapes.QueueUpdate) -> dict[str, obj
     for name in _POLICY:
         value = getattr(request, name)
         if value is not None:
-            given[name] = int(value) if isinstance(value, float) and value.is_integer() else value
+            given[name] = value
     if request.retention_seconds is not None:  # kept at least as long as asked
         given["retention_seconds"] = math.ceil(request.retention_seconds)
     for name in _UNLIMITED_BY_ZERO:
@@ -219,15 +219,19 @@ def record(queue: Queue) -> shapes.QueueRecord:
         type=queue.kind,
         dead_letter_queue=queue.dead_letter_name,
         retry_policy=shapes.RetryPolicyRecord(
-            base_seconds=retry.base_seconds,
-            factor=retry.factor,
-            max_seconds=retry.max_seconds,
+            base_seconds=plain(retry.base_seconds),
+            factor=plain(retry.factor),
+            max_seconds=plain(retry.max_seconds),
             jitter=retry.jitter,
         ),
-        message_retention_days=policy.retention_seconds / 86_400,
+        message_retention_days=plain(policy.retention_seconds / 86_400),
         redact=list(policy.redact),
         created_at=rfc3339(queue.created_ms),
         implicit=queue.implicit,
         state=queue.state,
-        **{name: getattr(policy, name) for name in _POLICY},
+        **{name: _plain(getattr(policy, name)) for name in _POLICY},
     )
+
+
+def _plain(value: Any) -> Any:
+    return plain(value) if isinstance(value, float) else value

@@ -8,7 +8,7 @@ import msgspec
 
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
-from redrive.contract.instants import rfc3339
+from redrive.contract.instants import rfc3339, seconds
 from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import ErrorInfo, clean_text, error_info
 from redrive.service.access import Caller
@@ -75,8 +75,9 @@ def extend(_context: Context, caller: Caller, request: shapes.Extend, _key: Idem
     def finish(result: Any) -> shapes.ExtendDone:
         settled = _settled(result)
         until_ms = settled.lease_until_ms or settled.now_ms
-        seconds = (until_ms - settled.now_ms) / 1000
-        return shapes.ExtendDone(lease_expires_at=rfc3339(until_ms), lease_seconds=seconds)
+        return shapes.ExtendDone(
+            lease_expires_at=rfc3339(until_ms), lease_seconds=seconds(until_ms - settled.now_ms)
+        )
 
     return Commit(command, finish)
 
