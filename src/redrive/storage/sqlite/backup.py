@@ -11,28 +11,27 @@ import apsw
 
 from redrive import seams
 from redrive.storage.port import Lost
-from redrive.storage.sqlite.connection import named_failures, open_reader
+from redrive.storage.sqlite.connection import named_failures
 
-_PAGES = 1_024  # a step: small enough that the deadline is looked at often
+_PAGES = 256  # a step, 1 MiB: what a commit may have to wait for
 _PAUSE_SECONDS = 0.05
 
 
-def copy_to(source: Path, target: Path, seconds: float = 600.0) -> int:
-    """Copy the database ``source`` to the new file ``target``, synced to disk; its size in bytes.
+def copy_from(writer: apsw.Connection, lock: threading.RLock, target: Path, seconds: float = 600.0) -> int:
+    """Copy the database of ``writer`` to the new file ``target``, synced to disk; its size in bytes.
 
-    A reading connection holds one snapshot from the first page to the last: the copy is one moment of the
-    store, and the writer never waits. (Without it every commit would make the copy begin again; from the
-    writer's own connection each step would hold up a batch.) The write-ahead log cannot be folded in
-    meanwhile, which is why the copy must end within ``seconds``.
+    The copy is made in steps from the writing connection, under ``lock`` (which every transaction holds):
+    SQLite carries what is committed between two steps over into the copy, so that it ends as the store of
+    its last step, never begins again, and pins no snapshot that would keep the write-ahead log growing.
 
-    Raises ``FileExistsError`` when ``target`` is there, and :class:`Lost` when the copy cannot be finished;
-    then nothing of it is left.
+    Raises ``FileExistsError`` when ``target`` is there, and :class:`Lost` when the copy cannot be finished
+    within ``seconds``; then nothing of it is left.
     """
     with target.open("xb"):  # ours from here on, or FileExistsError
         pass
     try:
         with named_failures():
-            _copy(source, target, seams.monotonic() + seconds)
+            _copy(writer, lock, target, seams.monotonic() + seconds)
         _sync_folder(target.parent)
     except BaseException:
         for leftover in (target, target.with_name(target.name + "-journal")):
@@ -42,24 +41,24 @@ def copy_to(source: Path, target: Path, seconds: float = 600.0) -> int:
     return target.stat().st_size
 
 
-def _copy(source: Path, target: Path, ends: float) -> None:
-    reader = open_reader(source)
+def _copy(writer: apsw.Connection, lock: threading.RLock, target: Path, ends: float) -> None:
     copy = apsw.Connection(str(target))
     never = threading.Event()
+    with lock:
+        steps = copy.backup("main", writer, "main")
     try:
-        reader.execute("BEGIN")
-        reader.execute("PRAGMA schema_version").fetchall()  # the snapshot begins with the first read
-        with copy.backup("main", reader, "main") as steps:
-            while not steps.done:
-                if seams.monotonic() > ends:
-                    raise Lost(f"the backup was not finished in time; {steps.remaining} pages were left")
-                try:
+        while not steps.done:
+            if seams.monotonic() > ends:
+                raise Lost(f"the backup was not finished in time; {steps.remaining} pages were left")
+            try:
+                with lock:
                     steps.step(_PAGES)
-                except (apsw.BusyError, apsw.LockedError):
-                    seams.wait(never, _PAUSE_SECONDS)
+            except (apsw.BusyError, apsw.LockedError):
+                seams.wait(never, _PAUSE_SECONDS)
     finally:
+        with lock:
+            steps.close(True)
         copy.close()
-        reader.close()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ import apsw
 from redrive import seams
 from redrive.domain.errors import Conflict
 from redrive.storage.port import Reader, Transaction
-from redrive.storage.sqlite.backup import copy_to
+from redrive.storage.sqlite.backup import copy_from
 from redrive.storage.sqlite.connection import named_failures, open_reader, open_writer
 from redrive.storage.sqlite.ownership import Ownership
 from redrive.storage.sqlite.reader import SqliteReader
@@ -126,7 +126,7 @@ class SqliteEngine:
         Raises ``FileExistsError`` when ``target`` is there, and :class:`~redrive.storage.port.Lost` when the
         copy cannot be finished; then nothing of it is left.
         """
-        return copy_to(self.path, target)
+        return copy_from(self._writer, self._lock, target)
 
     def close(self) -> None:
         """Close the file; the last connection folds the log into it."""
