@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.contract.instants import plain, rfc3339
 from redrive.domain import limits
-from redrive.domain.errors import ConfirmationRequired, Conflict, InvalidRequest, RedriveError
+from redrive.domain.errors import ConfirmationRequired, Conflict, InvalidRequest, Overloaded, RedriveError
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, find_queue, idempotent, see
 from redrive.service.work import Commit, Read
@@ -29,6 +30,7 @@ _POLICY = (
 )  # fmt: skip
 _UNLIMITED_BY_ZERO = ("max_in_flight", "max_per_second")
 _PURGE_SLICE = 500
+_HELD_SECONDS = 0.05  # until another node's transaction may have let go
 _TOKEN_SECONDS = 600
 
 
@@ -168,6 +170,7 @@ def purge(context: Context, caller: Caller, request: shapes.QueuePurge, _key: Id
 
 def _purge(context: Context, name: str, before_ms: int | None, *, deleting: bool = False) -> int:
     removed, deadline = 0, seams.monotonic() + limits.WAIT_SECONDS_MAX
+    progressed_at, pause = seams.monotonic(), threading.Event()
     while True:
         answer = context.committer.call(c.Purge(name, _PURGE_SLICE, before_ms, deleting))
         if isinstance(answer, RedriveError):
@@ -177,6 +180,16 @@ def _purge(context: Context, name: str, before_ms: int | None, *, deleting: bool
         # a delete goes on by itself (a duty of the service); a purge of millions takes its time
         if not answer.more or (deleting and seams.monotonic() > deadline):
             return removed
+        if answer.removed:
+            progressed_at = seams.monotonic()
+        elif seams.monotonic() - progressed_at > limits.WAIT_SECONDS_MAX:
+            raise Overloaded(
+                f"{removed} messages are removed; another node holds the rest",
+                hint="repeat the request with a fresh token",
+                retry_after=1,
+            )
+        else:
+            seams.wait(pause, _HELD_SECONDS)
 
 
 def _token(queue: Queue, slot: int) -> str:
