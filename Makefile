@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-long check format docs bench lock clean
+.PHONY: help demo serve test test-long coverage check format docs bench lock clean
 
 RUN := .venv/bin
 TEST := .venv-test/bin
@@ -31,6 +31,11 @@ test: .venv-test/.wheel ## Build the wheel, install it and run the tests against
 test-long: .venv-test/.wheel ## As test, with the slow tests and many more random examples
 	@env -u PYTHONPATH REDRIVE_TEST_INSTALLED=1 HYPOTHESIS_PROFILE=long \
 		$(TEST)/python -m pytest -m "slow or not slow" --timeout=900 --session-timeout=14400 $(ARGS)
+
+coverage: .venv-test/.wheel ## As test, and say which lines and branches of the package no test reaches
+	@$(TEST)/python -m coverage erase
+	@env -u PYTHONPATH REDRIVE_TEST_INSTALLED=1 $(TEST)/python -m coverage run -m pytest $(ARGS); code=$$?; \
+		$(TEST)/python -m coverage combine --quiet && $(TEST)/python -m coverage report; exit $$code
 
 check: .venv/.dev ## Style, types, the directions between rooms, generated pages (says what is wrong, changes nothing)
 	@failed=""; \
