@@ -53,8 +53,8 @@ format: .venv/.dev ## Format the code and apply the linter's safe fixes
 docs: .venv/.run ## Generate the pages that come from code (contract, state machine)
 	@PYTHON=$(RUN)/python tools/pages.sh
 
-bench: .venv/.run ## Measure, as ratios within one run; writes JSON beside the table
-	@$(RUN)/python -m bench $(ARGS)
+bench: .venv-test/.wheel ## Measure, as ratios within one run; writes JSON beside the table
+	@env -u PYTHONPATH $(TEST)/python -m bench $(ARGS)
 
 lock: .venv/.dev ## Write the hashed locks anew (UPGRADE=1 for the newest versions)
 	@$(RUN)/python -m pip install $(PIP_FLAGS) uv && UV=$(RUN)/uv tools/lock.sh
