@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,7 +18,7 @@ from redrive import cli
 from redrive.cli import failures
 from redrive.cli.app import app, run
 from redrive.cli.text import one_line, plain
-from tests.cli.program import Program
+from tests.cli.program import SECONDS, Program
 from tests.database import free_port
 
 HEAVY = (
@@ -142,23 +143,17 @@ def test_a_wrong_key_is_exit_code_3_and_not_repeated(redrive: Program) -> None:
 
 
 def test_interrupted_while_it_waits(redrive: Program) -> None:
-    """Ctrl-C is exit code 130 and no traceback."""
-    redrive("queue", "create", "waiting")
-    with redrive.start("consume", "waiting", "--wait", "20", "--debug") as waiting:
-        assert waiting.process.stderr is not None
-        _until_consumer(redrive, "waiting")
-        done = waiting.stop(signal.SIGINT)
+    """Ctrl-C is exit code 130 and no traceback. The other side takes the request and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SECONDS)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with redrive.start("consume", "waiting", "--wait", "20", "--debug", url=url) as waiting:
+            connection, _ = silent.accept()
+            with connection:
+                connection.settimeout(SECONDS)
+                assert connection.recv(65_536).startswith(b"POST /v1/queue/consume")
+                done = waiting.stop(signal.SIGINT)
     assert (done.code, done.err) == (130, "")
-
-
-def _until_consumer(program: Program, queue: str) -> None:
-    from tests.database import wait_for
-
-    wait_for(
-        lambda: program("queue", "stats", queue, "--json").json["consumers"] > 0,
-        20,
-        "the consumer to be seen",
-    )
 
 
 def test_a_reader_that_goes_away_is_no_error(redrive: Program) -> None:

@@ -293,7 +293,8 @@ def test_f3_a_worker_that_cannot_extend_stops_before_the_end(
     ledger = Ledger(application.url)
     done = [attempt.delivery for attempt in ledger.attempts("job") if attempt.outcome == "done"]
     ledger.close()
-    assert done == [2]
+    assert len(done) == 1
+    assert done[0] > 1
 
 
 @pytest.mark.timeout(90)
