@@ -148,6 +148,7 @@ def test_interrupted_while_it_waits(redrive: Program) -> None:
         silent.settimeout(SECONDS)
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with redrive.start("consume", "waiting", "--wait", "20", "--debug", url=url) as waiting:
+            silent.accept()[0].close()  # whether somebody listens
             connection, _ = silent.accept()
             with connection:
                 connection.settimeout(SECONDS)
