@@ -222,6 +222,31 @@ def test_a_ledger_that_is_down_burns_no_budget(path: Path) -> None:
     assert not queue.queue("work").dead
 
 
+def test_a_worker_waits_for_a_ledger_that_is_down_at_its_start(path: Path) -> None:
+    """It starts, leases nothing until the database answers, and goes on by itself."""
+    leased_while_down: list[int] = []
+
+    class Late(Ledger):
+        left = 4  # questions until it is there
+
+        def job(self, job_key: str, **options: Any) -> Any:
+            if self.left:
+                self.left -= 1
+                leased_while_down.append(len(queue.saw("lease")))
+                raise LedgerRetry("the database cannot be reached")
+            return super().job(job_key, **options)
+
+    queue = MemoryQueue(max_retries=0)
+    queue.publish("work", [Entry(payload=1, job_key="s:1")])
+    ledger = Late(f"sqlite:///{path}")
+    worker = Worker(queue, queue="work", ledger=ledger, wait_seconds=0.2)
+    worker.job(settle)
+    assert worker.run_until_idle(SECONDS) == 1
+    ledger.close()
+    assert leased_while_down == [0, 0, 0, 0]
+    assert effects(path) == ["s:1"]
+
+
 def test_async_handlers_have_one_effect_too(path: Path) -> None:
     """A coroutine's statements are in the receipt's transaction: two messages of one key, one effect."""
 

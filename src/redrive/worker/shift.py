@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from redrive import seams
+from redrive.domain.errors import RedriveError
 from redrive.transports import Transport
 from redrive.worker import faults, memory
 from redrive.worker.execution import CoroutineLoop, Execution
@@ -83,6 +84,18 @@ class Shift:
         relayed = ledger is not None and settings.relay
         idle_seconds = min(1.0, settings.wait_seconds)
         self._relay = Relay(ledger, transport, idle_seconds=idle_seconds) if relayed else None
+
+    def ask_ledger(self) -> None:
+        """Raise LedgerNotInstalled where its tables are missing; a database that is down is waited for."""
+        if self._ledger is None:
+            return
+        try:
+            self._ledger.job(PROBE_KEY)
+        except RedriveError as error:
+            if error.code != "LEDGER_RETRY":
+                raise
+            _LOG.warning("no job is taken until the ledger's database answers: %s", error)
+            self._ledger_down.set()
 
     def start(self) -> None:
         """Start every duty in a thread of its own."""

@@ -17,7 +17,7 @@ from redrive.worker.outcome import Rules
 from redrive.worker.processes import ProcessRunner, mark_importable
 from redrive.worker.runners import Runner, ThreadRunner
 from redrive.worker.settings import Settings, boot_identity
-from redrive.worker.shift import PROBE_KEY, Shift
+from redrive.worker.shift import Shift
 
 _LOG = logging.getLogger("redrive.worker")
 H = TypeVar("H", bound=Handler)
@@ -177,14 +177,13 @@ class Worker:
                 recycle_after=self.settings.recycle_after,
             )
 
-        if execution.ledger is not None:
-            execution.ledger.job(PROBE_KEY)  # raises LedgerNotInstalled before any job is leased
-        else:
+        if execution.ledger is None:
             _LOG.info("%r has no ledger: a job's effect happens at least once", self)
         _LOG.info("%r starts as %s", self, identity)
         shift = Shift(self.settings, transport, execution.ledger, execution, make_runner, coroutines)
         self._shift = shift
         try:
+            shift.ask_ledger()  # raises LedgerNotInstalled before any job is leased
             with signals(shift):  # before the first lease: a signal must never find leases and no handler
                 try:
                     shift.start()
