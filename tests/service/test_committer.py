@@ -12,7 +12,7 @@ from redrive.domain.errors import Internal, MessageNotFound, OutcomeUnknown, Ove
 from redrive.service import batching
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
-from redrive.storage.port import DiskFull, Lost, Transaction, UnknownOutcome
+from redrive.storage.port import DiskFull, Locked, Lost, Transaction, UnknownOutcome
 from redrive.storage.sqlite import SqliteEngine
 from tests.service.conftest import GatedEngine, Replies, hold, publish
 
@@ -233,3 +233,21 @@ def test_an_answer_comes_after_the_commit(tmp_path: Path) -> None:
     assert seen == [True]
     committer.stop()
     store.close()
+
+
+def test_a_message_that_another_node_holds_is_waited_for(engine: GatedEngine, committer: Committer) -> None:
+    """A settle outlasts many batches that find its message held, and is carried out when it is let go."""
+    committer.call(publish())
+    leased = committer.call(c.Lease("jobs", 1))
+    assert isinstance(leased, c.Leased)
+    [message] = leased.messages
+    held = iter(range(100))
+
+    def hold_it(tx: Transaction) -> None:
+        if next(held, None) is not None:
+            tx.lock = lambda ids, _beside=(): Locked({}, frozenset(ids))  # type: ignore[method-assign]
+
+    engine.fault = hold_it
+    settled = committer.call(c.Nack(message.message_id, message.handle))
+    assert isinstance(settled, c.Settled)
+    assert next(held, None) is None

@@ -20,7 +20,8 @@ from redrive.storage import commands as c
 from redrive.storage.execute import Deferred, Outcome, apply
 from redrive.storage.port import DiskFull, Engine, Lost, UnknownOutcome
 
-DEFERRALS_MAX: Final = 50
+DEFERRAL_SECONDS_MAX: Final = 3.0  # longer than a database takes to resolve a deadlock
+_HELD_SECONDS: Final = 0.005  # until another node's transaction may have let go
 CALL_SECONDS_MAX: Final = 60.0
 _SLEEP_SECONDS_MAX: Final = 60.0  # a far alarm is more than a condition can wait for
 _LOG = logging.getLogger("redrive.committer")
@@ -186,6 +187,9 @@ class Committer:
         else:
             self._failed = None
             self._committed(batch, outcome)
+            if all(isinstance(result, Deferred) for result in outcome.results):
+                with self._changed:  # nothing else to do meanwhile, unless something comes in
+                    self._changed.wait(_HELD_SECONDS / seams.TIME_FACTOR)
 
     def _lost(self, batch: list[Ticket], error: Lost) -> None:
         self._failed = str(error)
@@ -219,8 +223,10 @@ class Committer:
             _LOG.exception("what follows a commit failed")
 
     def _defer(self, ticket: Ticket, result: Deferred) -> list[tuple[Ticket, object]]:
-        ticket.deferrals += 1
-        if ticket.deferrals > DEFERRALS_MAX:
+        now = seams.monotonic()
+        if ticket.deferred_at is None:
+            ticket.deferred_at = now
+        elif now - ticket.deferred_at > DEFERRAL_SECONDS_MAX:
             refusal = Overloaded("another transaction holds the message", hint="repeat it", retry_after=1)
             return [(ticket, refusal)]
         if isinstance(ticket.command, c.Ack):

@@ -8,7 +8,7 @@ Every list argument may be empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -32,6 +32,9 @@ from redrive.storage.values import (
 )  # fmt: skip
 
 T = TypeVar("T")
+# How a batch holds a queue until its end: against deletion; also, where the queue has a limit when leasing,
+# against other leases; or against every other batch that reads its settings.
+Hold = Literal["shared", "leasing", "alone"]
 
 
 class Lost(Exception):
@@ -83,9 +86,8 @@ class Transaction(Protocol):
         ...
 
     # -- queues
-    def queues(self, names: Sequence[str]) -> dict[str, Queue]:
-        """The queues of these names, locked against deletion until the end; those with a limit when leasing
-        are locked for oneself."""
+    def queues(self, names: Sequence[str], hold: Hold = "shared") -> dict[str, Queue]:
+        """The queues of these names, locked until the end as ``hold`` says."""
         ...
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:

@@ -62,9 +62,10 @@ _UPKEEP: dict[type[Command], Callable[[Workspace, Any], object]] = {
     Expire: upkeep.expire,
     Age: upkeep.age,
     Tick: upkeep.tick,
-    Prune: upkeep.prune,
     Purge: queues.purge,
 }
+# last of all: it holds any idle group, and from then on nobody may be waited for
+_PRUNE: dict[type[Command], Callable[[Workspace, Any], object]] = {Prune: upkeep.prune}
 _QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
     CreateQueue: queues.create,
     UpdateQueue: queues.update,
@@ -75,15 +76,24 @@ _QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
 _REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {Redrive: redrive}
 
 
+def _load_queues(work: Workspace, commands: Sequence[Command]) -> None:
+    """The first locks of a batch. Who changes a queue waits for all batches that decide by its old settings,
+    and holds up those to come: what was decided by them is there to be seen, and nothing is added to it.
+    """
+    names = [c.queue for c in commands if isinstance(c, Publish | Lease)]
+    changed = [c.name for c in commands if isinstance(c, UpdateQueue | SetQueueState)]
+    work.load_queues([*names, *changed], "alone" if changed else "leasing")
+
+
 def apply(
     tx: Transaction, commands: Sequence[Command], observe: Observer | None = None, source: Source = seams
 ) -> Outcome:
     """Apply a batch inside one transaction."""
     outage_ms = upkeep.catch_up(tx)
     work = Workspace(tx, observe, source)
-    work.load_queues(c.queue for c in commands if isinstance(c, Publish | Lease))
+    _load_queues(work, commands)
     results: dict[int, object] = {}
-    for phase in (settle, _UPKEEP, _QUEUES, publish, _REDRIVE, lease):
+    for phase in (settle, _UPKEEP, _QUEUES, publish, _REDRIVE, lease, _PRUNE):
         if isinstance(phase, dict):
             results.update(_each(work, commands, phase))
         else:

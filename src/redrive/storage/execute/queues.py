@@ -37,6 +37,8 @@ def create(work: Workspace, command: CreateQueue) -> Created:
     work.load_queues([command.name, *([command.dead_letter_queue] if command.dead_letter_queue else [])])
     target = _dead_letter_queue(work, command.name, command.dead_letter_queue)
     queue = work.by_name.get(command.name)
+    if queue is not None and queue.implicit:
+        queue = work.hold_alone(command.name)
     if queue is None:
         queue = _insert(work, command)
     elif queue.implicit:
@@ -77,6 +79,8 @@ def _adopt(work: Workspace, command: CreateQueue, queue: Queue) -> Queue:
     queue.dead_letter_queue = command.dead_letter_queue or queue.dead_letter_queue
     queue.implicit = False
     work.tx.update_queue(queue)
+    if queue.policy.fifo_on_dead == "continue":
+        _unblock(work, queue)
     return queue
 
 

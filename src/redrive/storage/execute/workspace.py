@@ -12,7 +12,7 @@ from redrive.domain import histogram, limits
 from redrive.domain.facts import Change, Facts
 from redrive.domain.policy import QueuePolicy
 from redrive.domain.states import Event, State
-from redrive.storage.port import Transaction
+from redrive.storage.port import Hold, Transaction
 from redrive.storage.values import (
     Attempt,
     Claimed,
@@ -72,12 +72,18 @@ class Workspace:
         self._dirty: set[int] = set()  # groups that must be written
 
     # -- reading
-    def load_queues(self, names: Iterable[str]) -> None:
-        """Read the queues of these names, once."""
+    def load_queues(self, names: Iterable[str], hold: Hold = "shared") -> None:
+        """Read and lock the queues of these names, once."""
         missing = sorted(set(names) - self.by_name.keys())
         if missing:
-            for queue in self.tx.queues(missing).values():
+            for queue in self.tx.queues(missing, hold).values():
                 self.keep_queue(queue)
+
+    def hold_alone(self, name: str) -> Queue | None:
+        """The queue of this name as it is once no other batch that decides by its settings is under way."""
+        self.by_name.pop(name, None)
+        self.load_queues([name], "alone")
+        return self.by_name.get(name)
 
     def queue_of(self, facts: Facts) -> Queue:
         """The queue that the message stands in."""

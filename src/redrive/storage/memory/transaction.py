@@ -10,7 +10,7 @@ import msgspec
 from redrive.domain.facts import Ended, Facts, Slot
 from redrive.storage.memory.select import matching_dead, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
-from redrive.storage.port import LeaseTerms, Locked
+from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.values import (
     Acked,
     Attempt,
@@ -71,7 +71,8 @@ class MemoryTransaction:
         return changed
 
     # -- queues
-    def queues(self, names: Sequence[str]) -> dict[str, Queue]:
+    def queues(self, names: Sequence[str], hold: Hold = "shared") -> dict[str, Queue]:
+        del hold  # there is nobody to hold it against
         return {q.name: copy(q) for q in self._t.queues.values() if q.name in names}
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:

@@ -14,7 +14,7 @@ import msgspec
 
 from redrive.domain.facts import Facts, Slot
 from redrive.storage import rows as r
-from redrive.storage.port import LeaseTerms, Locked
+from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
 from redrive.storage.postgres.floors import AGED, LEASES, Floors, Key
@@ -22,6 +22,11 @@ from redrive.storage.postgres.records import Records
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import Acked, Claimed, Group, NewMessage, Queue
 
+_HOLDS: dict[Hold, str] = {
+    "shared": "queues_shared",
+    "leasing": "queues_leasing",
+    "alone": "queues_alone",
+}
 _GROUP_ROUNDS = 2  # of looking for groups that other nodes make or prune at this very moment
 
 
@@ -66,8 +71,12 @@ class PostgresTransaction(Records):
         return int(leases + backoffs)
 
     # -- queues
-    def queues(self, names: Sequence[str]) -> dict[str, Queue]:
-        return {queue.name: queue for queue in self._queues("queues_by_name", b.texts(names))}
+    def queues(self, names: Sequence[str], hold: Hold = "shared") -> dict[str, Queue]:
+        found = {queue.name: queue for queue in self._queues(_HOLDS[hold], b.texts(names))}
+        missing = [name for name in names if name not in found]
+        if missing and hold != "shared":  # got or lost its limit while it was waited for: as it is now
+            found.update((queue.name, queue) for queue in self._queues(_HOLDS[hold], b.texts(missing)))
+        return found
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:
         return {queue.id: queue for queue in self._queues("queues_by_id", b.int8s(ids))}

@@ -10,7 +10,7 @@ import msgspec
 
 from redrive.domain.facts import Ended, Facts
 from redrive.storage import rows as r
-from redrive.storage.port import LeaseTerms, Locked
+from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.sqlite import rows as out
 from redrive.storage.statements import Statement, load
 from redrive.storage.values import (
@@ -70,7 +70,8 @@ class SqliteTransaction:
         return changed
 
     # -- queues
-    def queues(self, names: Sequence[str]) -> dict[str, Queue]:
+    def queues(self, names: Sequence[str], hold: Hold = "shared") -> dict[str, Queue]:
+        del hold  # there is nobody to hold it against
         return {row[1]: r.queue_from(row) for row in self._all("queues_by_name", out.json_list(names))}
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:

@@ -1,4 +1,4 @@
--- purpose: the groups of these keys, made where missing, locked in key order; those that another node makes meanwhile are absent
+-- purpose: the groups of these keys, locked in key order, and only then made where missing, so that nobody who waits for a group holds a new one; those that another node makes meanwhile are absent
 -- index: groups_queue_id_key_key
 WITH wanted AS MATERIALIZED (
     SELECT w.queue_id, w.key FROM unnest($1::bigint[], $2::text[]) AS w (queue_id, key) ORDER BY 1, 2),
@@ -10,4 +10,4 @@ made AS (
 held AS MATERIALIZED (
     SELECT g.id, g.queue_id, g.key, g.live, g.next_position, g.head_due_ms, g.busy, g.blocked FROM wanted w JOIN groups g ON g.queue_id = w.queue_id AND g.key = w.key
     ORDER BY g.queue_id, g.key FOR UPDATE OF g)
-SELECT * FROM made UNION ALL SELECT * FROM held
+SELECT * FROM held UNION ALL SELECT * FROM made

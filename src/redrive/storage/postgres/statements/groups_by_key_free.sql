@@ -10,4 +10,4 @@ made AS (
 held AS MATERIALIZED (
     SELECT g.id, g.queue_id, g.key, g.live, g.next_position, g.head_due_ms, g.busy, g.blocked FROM wanted w JOIN groups g ON g.queue_id = w.queue_id AND g.key = w.key
     ORDER BY g.queue_id, g.key FOR UPDATE OF g SKIP LOCKED)
-SELECT * FROM made UNION ALL SELECT * FROM held
+SELECT * FROM held UNION ALL SELECT * FROM made
