@@ -80,6 +80,13 @@ class Night:
                 assert seams.monotonic() < ends_at, f"{message_id} was never acknowledged"
                 seams.wait(threading.Event(), 0.05)
 
+    def wait_at(self, point: str) -> None:
+        """Wait until a worker stands at this point."""
+        ends_at = seams.monotonic() + SECONDS
+        while not list(self.directory.glob(f"{point}-*")):
+            assert seams.monotonic() < ends_at, f"no worker came to {point}"
+            seams.wait(threading.Event(), 0.05)
+
     def _known(self, message_id: str) -> bool:
         try:
             self.transport.call("queue.message", {"message_id": message_id})
@@ -177,14 +184,11 @@ def test_a_paused_worker_does_not_commit_after_its_lease(night: Night) -> None:
     """A worker that stands still before its commit loses its lease to another one, and commits nothing."""
     (message_id,) = night.publish("s:1")
     with night.worker(REDRIVE_PAUSE_AT="before_commit") as stuck:
-        ends_at = seams.monotonic() + SECONDS
-        while not list(night.directory.glob("before_commit-*")):
-            assert seams.monotonic() < ends_at
-            seams.wait(threading.Event(), 0.05)
+        night.wait_at("before_commit")
         os.kill(stuck.pid, signal.SIGSTOP)  # neither its handler nor its heartbeat runs
-        with night.worker() as other:
+        with night.worker(REDRIVE_PAUSE_AT="before_handler") as other:
+            night.wait_at("before_handler")  # the lease is the other one's now
             # SQLite's one writer is the stuck transaction: the other worker cannot finish before it
-            seams.wait(threading.Event(), 1.5)
             (night.directory / "go").touch()
             os.kill(stuck.pid, signal.SIGCONT)
             night.wait_gone(message_id)

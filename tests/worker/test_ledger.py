@@ -37,6 +37,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    """The ledger of that database."""
+    made = Ledger(f"sqlite:///{path}")
+    yield made
+    made.close()
+
+
 def effects(path: Path) -> list[str]:
     """The business table's rows."""
     with closing(sqlite3.connect(path)) as connection:
@@ -57,14 +65,14 @@ def worker_of(queue: MemoryQueue, path: Path, handler: Callable[..., Any] = sett
     return worker
 
 
-def test_a_message_published_twice_has_one_effect(path: Path) -> None:
+def test_a_message_published_twice_has_one_effect(path: Path, ledger: Ledger) -> None:
     """Two messages of one job key: the second finds the receipt and is acknowledged."""
     queue = MemoryQueue()
     queue.publish("work", [Entry(payload=1, job_key="s:1"), Entry(payload=1, job_key="s:1")])
     assert worker_of(queue, path).run_until_idle(SECONDS) == 2
     assert effects(path) == ["s:1"]
     assert len(queue.saw("ack")) == 2
-    job = Ledger(f"sqlite:///{path}").job("s:1")
+    job = ledger.job("s:1")
     assert job is not None
     assert (job.state, job.result) == ("completed", {"settled": "s:1"})
 
@@ -102,7 +110,7 @@ def test_with_ack_first_a_failed_job_is_gone(path: Path, monkeypatch: pytest.Mon
     assert effects(path) == ["job"]
 
 
-def test_a_failure_leaves_no_effect_and_its_evidence(path: Path) -> None:
+def test_a_failure_leaves_no_effect_and_its_evidence(path: Path, ledger: Ledger) -> None:
     """What the handler wrote is undone; attempt and isolation stand in the ledger."""
     queue = MemoryQueue()
 
@@ -112,7 +120,6 @@ def test_a_failure_leaves_no_effect_and_its_evidence(path: Path) -> None:
 
     queue.publish("work", [Entry(payload=1, job_key="s:1")])
     worker_of(queue, path, reject).run_until_idle(SECONDS)
-    ledger = Ledger(f"sqlite:///{path}")
     job, attempts = ledger.job("s:1"), ledger.attempts("s:1")
     assert effects(path) == []
     assert job is not None
@@ -123,7 +130,7 @@ def test_a_failure_leaves_no_effect_and_its_evidence(path: Path) -> None:
     assert {one.worker for one in attempts} == queue.consumer_ids
 
 
-def test_a_lost_lease_is_not_committed(path: Path) -> None:
+def test_a_lost_lease_is_not_committed(path: Path, ledger: Ledger) -> None:
     """A handler that ends after its lease cannot commit; the next delivery has the effect, once."""
     queue = MemoryQueue(visibility_seconds=0.6)
 
@@ -140,14 +147,13 @@ def test_a_lost_lease_is_not_committed(path: Path) -> None:
     queue.publish("work", [Entry(payload=1, job_key="s:1")])
     worker_of(queue, path, slow).run_until_idle(SECONDS)
     assert effects(path) == ["s:1"]
-    outcomes = [one.outcome for one in Ledger(f"sqlite:///{path}").attempts("s:1")]
+    outcomes = [one.outcome for one in ledger.attempts("s:1")]
     assert outcomes == ["lost", "done"]
 
 
-def test_planned_jobs_are_relayed_once(path: Path) -> None:
+def test_planned_jobs_are_relayed_once(path: Path, ledger: Ledger) -> None:
     """What the application planned in its transaction is published and run; two relays publish it once."""
     queue = MemoryQueue()
-    ledger = Ledger(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as connection:
         ledger.publish(connection, "work", [Planned(f"s:{n}", {"n": n}) for n in range(5)])
         connection.commit()
@@ -162,9 +168,8 @@ def test_planned_jobs_are_relayed_once(path: Path) -> None:
     assert effects(path) == [f"s:{n}" for n in range(5)]
 
 
-def test_a_refused_job_does_not_hold_up_the_others(path: Path) -> None:
+def test_a_refused_job_does_not_hold_up_the_others(path: Path, ledger: Ledger) -> None:
     """A planned job that the queue refuses stays planned; its neighbours are accepted."""
-    ledger = Ledger(f"sqlite:///{path}")
 
     class Refusing(MemoryQueue):
         def publish(self, queue: str, entries: Sequence[Entry]) -> list[Published | RedriveError]:
