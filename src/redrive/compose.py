@@ -63,6 +63,11 @@ def open_engine(url: str) -> Any:
         raise InvalidRequest(
             f"{scheme} needs the package {error.name}", hint=f'pip install "redrive[{extra}]"'
         ) from error
+    except OSError as error:
+        raise InvalidRequest(
+            f"{error.filename or url}: {error.strerror or error}",
+            hint="the folder must be there, and this user must be able to write in it",
+        ) from error
     raise InvalidRequest(f"storage must be {_STORES}, got a URL of scheme {scheme!r}")
 
 

@@ -48,8 +48,24 @@ def test_nothing_there_is_no_error(redrive: Program) -> None:
 
 def test_wrong_options(redrive: Program) -> None:
     """Exit code 2, with the limit where there is one."""
+    redrive("queue", "create", "x")
     assert redrive.inside("consume", "x", "--ack", "--lease").code == 2
     assert (
         "max_messages must be at most 1000, got 5000" in redrive.inside("consume", "x", "--max", "5000").err
     )
     assert "wait_seconds must be at most 20, got 60" in redrive.inside("consume", "x", "--wait", "60").err
+
+
+def test_a_paused_queue_does_not_look_empty(redrive: Program, client: Any) -> None:
+    """It says so, and how many are ready."""
+    client.call("queue.publish", {"queue": "held", "payload": 1})
+    client.call("queue.pause", {"queue": "held"})
+    done = redrive.inside("consume", "held")
+    assert (done.code, done.out, "held is paused (1 ready)" in done.err) == (0, "", True), done.err
+
+
+def test_a_misspelt_queue_is_not_made(redrive: Program, client: Any) -> None:
+    """Exit code 1, and it is not there afterwards."""
+    done = redrive.inside("consume", "typo")
+    assert (done.code, "QUEUE_NOT_FOUND" in done.err) == (1, True), done.err
+    assert "typo" not in [item["name"] for item in client.call("queue.list")["items"]]

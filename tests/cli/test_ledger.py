@@ -90,3 +90,11 @@ def test_an_unknown_job_is_exit_code_1(alone: Program) -> None:
     alone("ledger", "install", *GAME)
     done = alone("ledger", "job", "nobody", *GAME, "--json")
     assert (done.code, done.error["code"]) == (1, "JOB_NOT_FOUND")
+
+
+def test_a_ledgers_file_that_cannot_be_used_is_named(alone: Program) -> None:
+    """Exit code 3, the path, and a hint about files."""
+    (alone.folder / "big.json").write_text("not a database, but long enough to be looked at" * 100)
+    for words in (("status", "big.json"), ("install", "nodir/x.db")):
+        done = alone.inside("ledger", words[0], "--ledger", f"sqlite:///{words[1]}")
+        assert (done.code, f"{words[1]}: " in done.err, "folder" in done.err) == (3, True, True), done.err

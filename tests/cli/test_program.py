@@ -152,7 +152,7 @@ def test_interrupted_while_it_waits(redrive: Program) -> None:
             connection, _ = silent.accept()
             with connection:
                 connection.settimeout(SECONDS)
-                assert connection.recv(65_536).startswith(b"POST /v1/queue/consume")
+                assert b"/v1/queue/" in connection.recv(65_536)
                 done = waiting.stop(signal.SIGINT)
     assert (done.code, done.err) == (130, "")
 

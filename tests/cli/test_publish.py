@@ -119,3 +119,9 @@ def test_a_queue_that_refuses_all_lines_says_from_where(redrive: Program, client
     assert (done.code, done.out) == (3, "")
     assert done.error["code"] == "FORBIDDEN"
     assert "lines from 1 on are not published" in done.error["message"]
+
+
+def test_a_payload_beyond_every_limit_is_told_as_that(redrive: Program) -> None:
+    """Not as text without quotes; exit code 2."""
+    done = redrive.inside("publish", "big", "-", stdin=b'"' + b"x" * 12_000_000 + b'"')
+    assert (done.code, "PAYLOAD_TOO_LARGE" in done.err, "quotes" in done.err) == (2, True, False), done.err

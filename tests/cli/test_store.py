@@ -67,3 +67,10 @@ def test_postgresql_has_tools_of_its_own(alone: Program, postgres_url: str) -> N
     assert alone("db", "check", *storage, "--json").json["sound"] is True
     refused = alone("db", "backup", "copy.db", *storage)
     assert (refused.code, "pg_dump" in refused.err) == (1, True)
+
+
+def test_a_file_that_is_no_store_is_named_with_a_hint_for_files(alone: Program) -> None:
+    """Nobody asks whether a file is up."""
+    (alone.folder / "big.json").write_text("not a database, but long enough to be looked at" * 100)
+    done = alone.inside("serve", "--storage", "sqlite:///big.json")
+    assert (done.code, "big.json" in done.err, "is it up" in done.err) == (3, True, False), done.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from contextlib import closing
 from typing import Any
 
 import pytest
 
+from redrive.storage.sqlite import SqliteEngine
 from tests.cli.program import Program
 from tests.database import wait_for
 
@@ -86,3 +88,44 @@ def test_what_is_no_worker_is_exit_code_2(alone: Program, module: str, reference
     assert "Traceback" not in done.err
     if "boom" in module:
         assert "given.py" in alone("worker", "run", reference, "--debug").err
+
+
+OWN_STORE = """
+from redrive import Worker
+
+worker = Worker("sqlite:///own.db", queue="q", wait_seconds=0)
+
+
+@worker.job
+def work(job):
+    pass
+"""
+
+
+def test_a_health_port_in_use_is_named(alone: Program) -> None:
+    """Exit code 3 with the address; it is no bug."""
+    (alone.folder / "own.py").write_text(OWN_STORE)
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = alone("worker", "run", "own:worker", "--health-port", str(port))
+    assert (done.code, f"ADDRESS: cannot listen on 0.0.0.0:{port}" in done.err) == (3, True), done.err
+
+
+def test_a_store_in_use_is_out_of_reach(alone: Program) -> None:
+    """As for serve and db: exit code 3, and who has it."""
+    (alone.folder / "own.py").write_text(OWN_STORE)
+    owner = SqliteEngine(alone.folder / "own.db")
+    try:
+        done = alone("worker", "run", "own:worker")
+    finally:
+        owner.close()
+    assert (done.code, "is in use by process" in done.err) == (3, True), done.err
+
+
+def test_the_hint_about_a_missing_ledger_can_be_copied(alone: Program) -> None:
+    """It names the worker's own ledger."""
+    own = OWN_STORE.replace("wait_seconds=0", 'wait_seconds=0, ledger="sqlite:///game.db"')
+    own = own.replace("(job)", "(job, db)")
+    (alone.folder / "own.py").write_text(own)
+    done = alone("worker", "run", "own:worker")
+    assert (done.code, "redrive ledger install --ledger sqlite:///game.db" in done.err) == (1, True), done.err

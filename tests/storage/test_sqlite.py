@@ -294,3 +294,22 @@ def test_no_database_at_all(sqlite_path: Path) -> None:
     with pytest.raises(Lost, match="NotADB"):
         SqliteEngine(sqlite_path)
     assert sqlite_path.read_bytes().startswith(b"this is a text file")
+
+
+def test_an_applications_database_is_refused_and_left_alone(sqlite_path: Path) -> None:
+    """Its tables are named, and not a byte of it changes."""
+    application = apsw.Connection(str(sqlite_path))
+    application.execute("CREATE TABLE payments (id INTEGER PRIMARY KEY)")
+    application.close()
+    before = sqlite_path.read_bytes()
+    with pytest.raises(Conflict, match="tables payments") as refusal:
+        SqliteEngine(sqlite_path)
+    assert "a file of its own" in refusal.value.hint
+    assert sqlite_path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_named(sqlite_path: Path) -> None:
+    """Which file failed, for a service has more than one."""
+    sqlite_path.write_text("not a database, but long enough to be looked at" * 100)
+    with pytest.raises(Lost, match=sqlite_path.name):
+        SqliteEngine(sqlite_path)

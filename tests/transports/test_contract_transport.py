@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
+from redrive.compose import connect
 from redrive.domain import limits
+from redrive.domain.errors import InvalidRequest, NotFound, RedriveError
 from redrive.transports import Entry
 from redrive.transports.contract_transport import ContractTransport
 
@@ -83,3 +88,25 @@ def test_a_wait_is_cut_at_the_contracts_limit() -> None:
         "work", max_messages=1, visibility_timeout=None, wait_seconds=300, consumer_id="me"
     )
     assert carrier.calls[0][1]["wait_seconds"] == limits.WAIT_SECONDS_MAX
+
+
+@pytest.mark.parametrize(
+    ("capability_id", "request_", "kind", "said"),
+    [
+        ("queue.nope", {}, NotFound, "queue.nope is not found"),
+        ("queue.get", {}, InvalidRequest, "queue is missing"),
+        ("queue.publish", {"queue": "q", "payload": object()}, InvalidRequest, "payload cannot be written"),
+    ],
+)
+def test_what_cannot_be_asked_is_a_refusal_that_names_it(
+    capability_id: str, request_: dict[str, Any], kind: type[RedriveError], said: str
+) -> None:
+    """A misspelt capability, a missing path parameter, a value that is no JSON."""
+    with closing(connect("memory:")) as client, pytest.raises(kind, match=said):
+        client.call(capability_id, request_)
+
+
+def test_a_store_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """It is told as a refusal, with the file that failed."""
+    with pytest.raises(InvalidRequest, match="nodir"):
+        connect(f"sqlite:///{tmp_path}/nodir/x.db")

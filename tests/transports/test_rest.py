@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.database import free_port
 from tests.transports.scripted_server import Answer, serving
 
 from redrive import seams
@@ -275,3 +276,25 @@ def test_a_wrong_base_url_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(ValueError, match="base_url must") as refused:
         RestCarrier(url)
     assert "secret" not in str(refused.value)
+
+
+def test_an_outage_is_logged_when_it_begins_and_seldom(caplog: pytest.LogCaptureFixture) -> None:
+    """After the first failed try, with the system's words, and not once a try or a call."""
+    url = f"http://127.0.0.1:{free_port()}"
+    transport = open_rest(url, SECRET, deadline_seconds=0.8)
+    with caplog.at_level(logging.WARNING, "redrive.transports"):
+        for _ in range(2):
+            with pytest.raises(Unreachable, match=f"{url}: Connection refused"):
+                consume(transport)
+    transport.close()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"{url}: Connection refused; trying again for up to 1 s")
+
+
+def test_https_to_a_plain_server_is_told_as_that() -> None:
+    """The TLS library's number helps nobody."""
+    with serving(STORED) as script:
+        transport = open_rest(script.url.replace("http://", "https://"), deadline_seconds=0.3)
+        with pytest.raises(Unreachable, match="is it http:// instead"):
+            transport.call("queue.list")
+        transport.close()

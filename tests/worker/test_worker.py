@@ -15,8 +15,10 @@ import urllib3
 from tests.worker.memory_queue import MemoryQueue
 
 from redrive import seams
+from redrive.domain.errors import Unauthenticated
 from redrive.transports import Entry
 from redrive.worker import Job, Reject, RetryLater, Worker
+from redrive.worker.pace import Pace
 
 SECONDS = 10.0
 
@@ -389,3 +391,14 @@ def test_a_wrong_option_is_refused_where_it_is_written(option: str, value: Any) 
     """The error names the option and the value."""
     with pytest.raises(ValueError, match=rf"{option} .*{value}"):
         Worker(MemoryQueue(), queue="work", **{option: value})
+
+
+def test_a_wrong_key_is_logged_with_what_to_set(caplog: pytest.LogCaptureFixture) -> None:
+    """The setting's name, not the header's."""
+    stopping = threading.Event()
+    stopping.set()
+    with caplog.at_level(logging.WARNING, "redrive.worker"):
+        pace = Pace(logging.getLogger("redrive.worker"), "consume from q", stopping)
+        pace.failed(Unauthenticated("the key is not known", hint="send Authorization: Bearer KEY"))
+    assert "REDRIVE_API_KEY" in caplog.text
+    assert "Bearer" not in caplog.text

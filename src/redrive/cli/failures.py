@@ -74,7 +74,10 @@ def failure_of(error: BaseException) -> Failure:
                 USAGE, f"this command needs the package {name}", f'pip install "redrive[{_EXTRAS[name]}]"'
             )
     if _lost_store(error):
-        return Failure(OUT_OF_REACH, str(error), "Is the database's URL right, and is it up?", "STORAGE")
+        hint = "Is the database's URL right, and is it up?"
+        if "the database file failed" in str(error):
+            hint = "Is the path right, and is the file an SQLite database that this user may write?"
+        return Failure(OUT_OF_REACH, str(error), hint, "STORAGE")
     return Failure(BUG, f"{type(error).__name__}: {error}", _REPORT, "BUG")
 
 
@@ -106,7 +109,7 @@ def say_traceback(error: BaseException) -> None:
 def _refused(error: RedriveError) -> Failure:
     code, status = type(error).code, type(error).http_status
     hint = error.hint
-    if code == "LEDGER_RETRY" or status in _OUT_OF_REACH_STATUS:
+    if code in ("LEDGER_RETRY", "LEDGER_FILE") or status in _OUT_OF_REACH_STATUS:
         exit_code = OUT_OF_REACH
     elif code == "INTERNAL" and error.message.endswith(_STRANGER):
         exit_code, hint = OUT_OF_REACH, "Something else than Redrive answers at --url (REDRIVE_URL)."

@@ -30,6 +30,10 @@ class BadLine(ValueError):
     """A line that is no message; the text says why."""
 
 
+class TooLong(BadLine):
+    """A line or a payload beyond every limit."""
+
+
 class _Fields(msgspec.Struct, forbid_unknown_fields=True):
     payload: msgspec.Raw
     job_key: str | None = None
@@ -90,10 +94,10 @@ def exact_payload(text: bytes) -> msgspec.Raw:
 
 
 def stdin_bytes() -> bytes:
-    """All of stdin; raises BadLine when that is more than any payload has."""
+    """All of stdin; raises TooLong when that is more than any payload has."""
     text = sys.stdin.buffer.read(_LINE_BYTES_MAX)
     if len(text) == _LINE_BYTES_MAX:
-        raise BadLine(_TOO_LONG)
+        raise TooLong(_TOO_LONG)
     return text
 
 

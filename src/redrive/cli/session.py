@@ -35,7 +35,7 @@ FLAGS: Final[dict[str, Any]] = {
     "host": Annotated[str | None, typer.Option(help="Where to listen (REDRIVE_HOST).")],
     "port": Annotated[int | None, typer.Option(help="Where to listen; 0: a free one (REDRIVE_PORT).")],
     "auto_create_queues": Annotated[
-        bool | None, typer.Option(help="Whether a publish makes the queue that it names.")
+        bool | None, typer.Option(help="Whether a publish or a consume makes the queue that it names.")
     ],
     "backup_directory": Annotated[
         str | None, typer.Option(help="Where `db backup` may write.", metavar="FOLDER")

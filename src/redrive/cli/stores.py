@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from redrive.cli.failures import OUT_OF_REACH, USAGE, Refusal
+from redrive.cli.failures import OUT_OF_REACH, Refusal
 from redrive.cli.settings import without_password
 
 
@@ -24,13 +24,6 @@ def open_store(url: str, settings: Any = None) -> Any:
     except Conflict as owned:
         shown = without_password(url)
         raise Refusal(OUT_OF_REACH, f"{shown}: {owned.message}", hint=owned.hint, code=owned.code) from None
-    except OSError as error:
-        raise Refusal(
-            USAGE,
-            f"{without_password(url)}: {error.strerror or error}",
-            hint="The folder must be there, and this user must be able to write in it.",
-            code="STORAGE",
-        ) from None
 
 
 def sqlite_file(url: str) -> Path | None:

@@ -18,7 +18,7 @@ from redrive.ledger.drivers.carried import Carried, to_thread
 from redrive.ledger.drivers.choose import async_alchemy
 from redrive.ledger.drivers.dbapi import Psycopg, PsycopgAsync, PyMysql, Sqlite
 from redrive.ledger.drivers.port import AsyncDriver, Driver
-from redrive.ledger.errors import LedgerError, LedgerRetry
+from redrive.ledger.errors import LedgerError, LedgerFile, LedgerRetry
 from redrive.ledger.verdicts import Verdict, verdict
 
 CONNECT_SECONDS = 5
@@ -169,7 +169,22 @@ class UrlDatabase:
             raise LedgerError(
                 "a ledger's SQLite database is a file: sqlite:///relative.db or sqlite:////absolute.db"
             )
-        return sqlite3.connect(path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                path, timeout=CONNECT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            connection.execute("PRAGMA schema_version")  # connecting alone does not read the file
+        except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
+            if verdict("sqlite", error) is Verdict.RETRY:
+                raise
+            raise LedgerFile(
+                f"{path}: {error}",
+                hint="its folder must be there, and the file an SQLite database that this user may write",
+            ) from error
+        return connection
 
     def _postgres(self) -> Any:
         import psycopg

@@ -28,6 +28,12 @@ class LedgerRetry(LedgerError):
     code, retryable = "LEDGER_RETRY", True
 
 
+class LedgerFile(LedgerError):
+    """The SQLite file cannot be opened, or is none; the message names it."""
+
+    code, retryable = "LEDGER_FILE", True
+
+
 class NotBegun(LedgerRetry):
     """The connection was found dead before the first statement: nothing was tried, another one may do."""
 

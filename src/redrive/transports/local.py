@@ -11,7 +11,7 @@ from redrive.contract import decode
 from redrive.contract.capabilities import CAPABILITIES
 from redrive.contract.idempotency import Idempotency, request_hash
 from redrive.transports.contract_transport import ContractTransport
-from redrive.transports.routing import contract_routes, cut
+from redrive.transports.routing import cut, route_of
 
 _CAPABILITIES = {capability.id: capability for capability in CAPABILITIES}
 
@@ -43,10 +43,11 @@ class LocalCarrier:
         deadline_seconds: float | None = None,  # noqa: ARG002 - the carrier's seam has it; nothing can hang here
     ) -> bytes:
         """The answer's data as JSON; raises RedriveError. The committer bounds the time it takes."""
+        route = route_of(capability_id)
         capability = _CAPABILITIES[capability_id]
         fields = dict(request)
         key = fields.pop("idempotency_key", None)
-        parts = cut(contract_routes()[capability_id], fields)
+        parts = cut(route, fields)
         decoded = decode(capability, parts.path_params, parts.query, parts.body, strict=True)
         idempotency = None
         if key is not None and capability.records_key:

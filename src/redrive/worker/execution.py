@@ -23,6 +23,7 @@ RACES_MAX = 4
 LOOP_START_SECONDS = 10.0
 LOOP_END_SECONDS = 2.0
 RACE_SECONDS = 0.1
+_LEDGER_DOWN = frozenset({"LEDGER_RETRY", "LEDGER_NOT_INSTALLED", "LEDGER_FILE"})
 RunCoroutine = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
@@ -151,7 +152,7 @@ class Execution:
                 # lost races are the database's everyday life; only one that goes on is the job's failure,
                 # and a database that lets no job begin is nobody's: no budget may burn for it
                 again = error.code == "LEDGER_RETRY" and race < RACES_MAX - 1
-                if not again and not begun and error.code in ("LEDGER_RETRY", "LEDGER_NOT_INSTALLED"):
+                if not again and not begun and error.code in _LEDGER_DOWN:
                     raise LedgerDown from error
                 if not again:
                     raise

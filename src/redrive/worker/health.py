@@ -9,8 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 REQUEST_SECONDS_MAX = 5.0
 
 
+class CannotListen(OSError):
+    """The health port is taken, or may not be used; the message names the address."""
+
+
 class HealthServer:
-    """A small HTTP server on ``host:port`` (port 0: any). ``ready`` says whether, and in a few words why."""
+    """A small HTTP server on ``host:port`` (port 0: any). ``ready`` says whether, and in a few words why.
+
+    Raises :class:`CannotListen`.
+    """
 
     def __init__(self, host: str, port: int, ready: Callable[[], tuple[bool, str]]) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -36,7 +43,10 @@ class HealthServer:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
                 """Probes come every few seconds; they are not news."""
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         self._thread = threading.Thread(

@@ -7,7 +7,7 @@ import threading
 
 from redrive import seams
 from redrive.domain.backoff import RetryPolicy
-from redrive.domain.errors import RedriveError
+from redrive.domain.errors import RedriveError, Unauthenticated
 from redrive.transports import Unreachable
 
 RECONNECT = RetryPolicy(base_seconds=0.2, factor=2.0, max_seconds=15.0)
@@ -53,5 +53,9 @@ class Pace:
             self._unsaid += 1
             return
         silent = f" ({self._unsaid} more like it)" if self._unsaid else ""
-        self._log.warning("%s: %s: %s%s", self._what, type(error).__name__, error, silent)
+        hint = getattr(error, "hint", "")
+        if isinstance(error, Unauthenticated):  # the server's hint speaks of headers
+            hint = "REDRIVE_API_KEY, or the worker's api_key, must be a key of this server"
+        told = f"{error} ({hint})" if hint else str(error)
+        self._log.warning("%s: %s: %s%s", self._what, type(error).__name__, told, silent)
         self._said_at, self._unsaid = now, 0

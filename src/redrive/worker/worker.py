@@ -105,6 +105,11 @@ class Worker:
             raise TypeError(f"{self!r} has no handler: decorate one with @worker.job")
         return self._handler
 
+    @property
+    def ledger_url(self) -> str | None:
+        """The ledger's URL, if it was given as one; it may hold a password."""
+        return self._ledger if isinstance(self._ledger, str) else None
+
     def _ledger_opened(self) -> Any:
         if self._ledger is not None and self._opened_ledger is None:
             if hasattr(self._ledger, "apply_once"):

@@ -37,6 +37,7 @@ def consume(
 ) -> None:
     """Lease messages, print them, and give them back: no attempt is spent.
 
+    Exit code 1 when there is no such queue.
     With --ack they are acknowledged once they are printed, with --lease nothing follows.
     """
     import msgspec
@@ -51,11 +52,14 @@ def consume(
         "consumer_id": "redrive consume",
         "view": "messages",
     }
+    record = session.client.call("queue.get", {"queue": queue})  # a consume would make a misspelt queue
     exact = session.client.exact("queue.consume", request)
     messages: list[dict[str, Any]] = msgspec.json.decode(exact)["messages"]
     settled = False
     try:
-        _print(session, exact, messages, queue, lease=lease)
+        _print(session, exact, messages, lease=lease)
+        if not messages and not session.out.as_json:
+            note(_why_nothing(session, queue, record))
         if ack:
             _acknowledge(session, queue, messages)
         settled = ack or lease
@@ -65,14 +69,19 @@ def consume(
                 session.client.transport.release(queue, message["message_id"], message["receipt_handle"])
 
 
-def _print(
-    session: Session, exact: bytes, messages: list[dict[str, Any]], queue: str, *, lease: bool
-) -> None:
+def _why_nothing(session: Session, queue: str, record: dict[str, Any]) -> str:
+    if record["state"] != "paused":
+        return f"nothing to deliver in {queue}"
+    held = session.client.call("queue.stats", {"queue": queue})
+    return f"{queue} is paused ({held['ready']} ready); redrive queue resume {queue}"
+
+
+def _print(session: Session, exact: bytes, messages: list[dict[str, Any]], *, lease: bool) -> None:
     if session.out.as_json:
         session.out.json(exact)
-    else:
+    elif messages:
         columns = (*COLUMNS, "receipt_handle") if lease else COLUMNS
-        session.out.table(messages, columns, empty=f"nothing to deliver in {queue}")
+        session.out.table(messages, columns, empty="")
     session.out.flush()
 
 

@@ -83,11 +83,14 @@ def publish(
 
 
 def _one(session: Session, queue: str, payload: str, fields: dict[str, Any]) -> None:
-    from redrive.cli.lines import BadLine, exact_payload, stdin_bytes
+    from redrive.cli.lines import BadLine, TooLong, exact_payload, stdin_bytes
 
     try:
         text = stdin_bytes() if payload == "-" else payload.encode("utf-8", "surrogateescape")
         request = {"queue": queue, "payload": exact_payload(text), **fields}
+    except TooLong as error:
+        hint = "Keep it in a file or an object store, and publish where it is."
+        raise Refusal(USAGE, f"the payload is {error}", hint=hint, code="PAYLOAD_TOO_LARGE") from None
     except BadLine as error:
         raise Refusal(
             USAGE,

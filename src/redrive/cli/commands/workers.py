@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from redrive.cli.failures import USAGE, Refusal
+from redrive.cli.failures import OUT_OF_REACH, USAGE, Refusal
 from redrive.cli.session import Session, command
+from redrive.cli.settings import without_password
 
 app = typer.Typer(help="Run an application's worker.", no_args_is_help=True)
 FLAGS: Final = ("log_level", "log_format")
@@ -30,6 +31,8 @@ def run(
     again, it reached its memory cap or its number of jobs and nothing is wrong.
     """
     from redrive.cli import logs
+    from redrive.domain.errors import Conflict, RedriveError
+    from redrive.worker.health import CannotListen
 
     logs.configure(session.settings)
     worker = _loaded(reference)
@@ -42,6 +45,15 @@ def run(
         code = worker.run()
     except (TypeError, ValueError) as error:
         raise Refusal(USAGE, f"{reference}: {error}", code="WORKER") from error
+    except CannotListen as error:
+        hint = "Choose another --health-port (0: a free one)."
+        raise Refusal(OUT_OF_REACH, str(error), hint=hint, code="ADDRESS") from error
+    except Conflict as owned:  # a store of the worker's own process that another one has open
+        raise Refusal(OUT_OF_REACH, owned.message, hint=owned.hint, code=owned.code) from owned
+    except RedriveError as error:
+        if worker.ledger_url is not None:  # so that the hint's command can be copied
+            error.hint = error.hint.replace("--ledger URL", f"--ledger {without_password(worker.ledger_url)}")
+        raise
     if code:
         raise typer.Exit(code)
 

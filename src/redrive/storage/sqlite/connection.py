@@ -8,18 +8,24 @@ from pathlib import Path
 
 import apsw
 
+from redrive.domain.errors import Conflict
 from redrive.storage.port import DiskFull, Lost
 
 WAL_BYTES_MAX = 256 * 1024 * 1024
 _CACHE_STATEMENTS = 256
 _BUSY_MS = 5_000
+_TABLES_NAMED_MAX = 5
 
 
 def open_writer(path: Path, synchronous: str = "FULL") -> apsw.Connection:
-    """The one writing connection: WAL, and an fsync at every commit."""
+    """The one writing connection: WAL, and an fsync at every commit.
+
+    Raises ``Conflict`` for a file with the tables of somebody else, which stays as it is.
+    """
     connection = apsw.Connection(str(path), statementcachesize=_CACHE_STATEMENTS)
     connection.set_busy_timeout(_BUSY_MS)
     try:
+        _refuse_foreign(connection, path)
         _pragma(connection, "journal_mode", "WAL")
         _pragma(connection, "synchronous", synchronous)
         _pragma(connection, "journal_size_limit", str(WAL_BYTES_MAX))
@@ -30,6 +36,20 @@ def open_writer(path: Path, synchronous: str = "FULL") -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
+    """The first migration sets user_version together with our tables: tables without it are not ours."""
+    if connection.pragma("user_version"):
+        return
+    listed = connection.execute("PRAGMA main.table_list")
+    tables = sorted(str(row[1]) for row in listed if not str(row[1]).startswith("sqlite_"))
+    if tables:
+        named = ", ".join(tables[:_TABLES_NAMED_MAX]) + (", …" if len(tables) > _TABLES_NAMED_MAX else "")
+        raise Conflict(
+            f"{path} is another application's database, with the tables {named}",
+            hint="give the queue a file of its own, as sqlite:///redrive.db",
+        )
 
 
 def open_reader(path: Path) -> apsw.Connection:
@@ -47,12 +67,16 @@ def _pragma(connection: apsw.Connection, name: str, value: str) -> None:
 
 
 @contextmanager
-def named_failures() -> Iterator[None]:
-    """Failures of the disk and of the file come out as :class:`Lost`; programming errors as they are."""
+def named_failures(path: Path | None = None) -> Iterator[None]:
+    """Failures of the disk and of the file come out as :class:`Lost`; programming errors as they are.
+
+    ``path`` is named in them.
+    """
+    file = f"{path}: " if path is not None else ""
     try:
         yield
     except apsw.FullError as error:
-        raise DiskFull(f"the disk is full: {error}") from error
+        raise DiskFull(f"{file}the disk is full: {error}") from error
     except (
         apsw.IOError,
         apsw.CorruptError,
@@ -64,4 +88,4 @@ def named_failures() -> Iterator[None]:
         apsw.NoMemError,
         apsw.PermissionsError,
     ) as error:
-        raise Lost(f"the database file failed: {type(error).__name__}: {error}") from error
+        raise Lost(f"{file}the database file failed: {type(error).__name__}: {error}") from error

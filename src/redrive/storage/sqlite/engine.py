@@ -30,7 +30,8 @@ class SqliteEngine:
     """A store in one file. ``clock`` gives milliseconds since the epoch.
 
     ``synchronous`` exists for the proofs' controls only: anything but FULL loses acknowledged messages.
-    Raises ``Conflict`` when another service process owns the file, or a newer version has written it.
+    Raises ``Conflict`` when another service process owns the file, a newer version has written it, or it is
+    an application's database.
     """
 
     name = "sqlite"
@@ -48,7 +49,7 @@ class SqliteEngine:
         self._lock = threading.RLock()
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         try:
-            with named_failures():
+            with named_failures(self.path):
                 self._writer = open_writer(self.path, synchronous)
         except BaseException:
             self._owner.release()
@@ -63,7 +64,7 @@ class SqliteEngine:
 
     def run(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` as one transaction; when this returns, its effects are on disk."""
-        with self._lock, named_failures():
+        with self._lock, named_failures(self.path):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 result = work(SqliteTransaction(self._writer, self.clock()))
@@ -78,7 +79,7 @@ class SqliteEngine:
         """Run ``work`` over one snapshot."""
         connection = self._readers.get(timeout=_READER_WAIT_SECONDS)
         try:
-            with named_failures():
+            with named_failures(self.path):
                 if connection is None:
                     connection = open_reader(self.path)
                 connection.execute("BEGIN")
@@ -93,7 +94,7 @@ class SqliteEngine:
         """Apply the migrations that the file has not seen, each in a transaction of its own."""
         applied = []
         known = migrations("redrive.storage.sqlite")
-        with self._lock, named_failures():
+        with self._lock, named_failures(self.path):
             version = int(str(self._writer.pragma("user_version")))
             if version > len(known):
                 raise Conflict(
@@ -109,7 +110,7 @@ class SqliteEngine:
 
     def check(self) -> list[str]:
         """What SQLite's own check finds, and where rows contradict each other, at most 20 of each kind."""
-        with named_failures():
+        with named_failures(self.path):
             connection = open_reader(self.path)
             try:
                 connection.execute("BEGIN")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import ssl
 import threading
 from collections.abc import Mapping
 from itertools import count
@@ -18,13 +20,16 @@ from redrive.domain.errors import Internal, RedriveError, error_from
 from redrive.transports.contract_transport import ContractTransport
 from redrive.transports.port import Unreachable
 from redrive.transports.rest.repeat import delay_seconds, harmless
-from redrive.transports.routing import Parts, Route, contract_routes, cut
+from redrive.transports.routing import Parts, Route, cut, route_of
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
 DEADLINE_SECONDS = 30.0
 CONNECTIONS_MAX = 32
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
+LOG_EVERY_SECONDS = 10.0
+_LOG = logging.getLogger("redrive.transports")
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"})
 
 
 class _WireError(msgspec.Struct):
@@ -69,6 +74,7 @@ class RestCarrier:
         self._connect_seconds = connect_seconds
         self._routes = routes
         self._closed = threading.Event()
+        self._said_at = -LOG_EVERY_SECONDS
         self._headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -89,7 +95,7 @@ class RestCarrier:
         self, capability_id: str, request: Mapping[str, Any], *, deadline_seconds: float | None = None
     ) -> bytes:
         """The answer's data; raises RedriveError for a refusal, Unreachable when none came in time."""
-        route = (self._routes or contract_routes())[capability_id]
+        route = route_of(capability_id, self._routes)
         fields = dict(request)
         key = fields.pop("idempotency_key", None)
         if key is None and route.records_key:  # one key for the call: a repetition gets the first answer
@@ -109,9 +115,17 @@ class RestCarrier:
                 )
                 if pause is None or seams.monotonic() + pause >= ends:
                     raise
+                self._say(failure, ends)
             if seams.wait(self._closed, pause):
                 raise Unreachable(f"{self.base_url}: the client was closed", sent=False)
         raise AssertionError("count() ends never")
+
+    def _say(self, failure: RedriveError | Unreachable, ends: float) -> None:
+        """An outage is told when it begins, not when a call's patience ends; seldom, for calls are many."""
+        now = seams.monotonic()
+        if isinstance(failure, Unreachable) and now - self._said_at >= LOG_EVERY_SECONDS:
+            self._said_at = now
+            _LOG.warning("%s; trying again for up to %.0f s", failure, ends - now)
 
     def _once(self, parts: Parts, headers: dict[str, str], read_seconds: float) -> bytes:
         timeout = urllib3.Timeout(connect=min(self._connect_seconds, read_seconds), read=read_seconds)
@@ -126,15 +140,25 @@ class RestCarrier:
                 redirect=False,
             )
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
-            raise Unreachable(f"{self.base_url}: {type(error).__name__}", sent=False) from None
+            raise Unreachable(f"{self.base_url}: {_reason(error)}", sent=False) from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unreachable(f"{self.base_url}: {type(error).__name__}", sent=True) from None
+            raise Unreachable(f"{self.base_url}: {_reason(error)}", sent=True) from None
         return _data_of(answer.status, answer.data, answer.headers.get("Retry-After"))
 
     def close(self) -> None:
         """Close idle connections and stop repeating."""
         self._closed.set()
         self._pool.close()
+
+
+def _reason(error: BaseException) -> str:
+    """What the operating system says of a failed connection, else the kind of failure: no request's text."""
+    for cause in (error.__cause__, error.__context__, *error.args, error):
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+            return "the server does not speak TLS here; is it http:// instead of https://?"
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+    return type(error).__name__
 
 
 def _data_of(status: int, body: bytes, retry_after: str | None) -> bytes:
