@@ -264,15 +264,23 @@ def test_sqlalchemy_async_is_joined(async_store: Store, kind: Callable[[Any], An
     assert async_store.effects(KEY) == 1
 
 
+def test_a_blocking_call_needs_a_url() -> None:
+    """A sessionmaker that knows no engine, and a database in memory, have no second connection to offer."""
+    memory = create_async_engine("sqlite+aiosqlite://")
+    for given in (async_sessionmaker(), memory):
+        with pytest.raises(LedgerError, match="async database"):
+            Ledger(given).status()
+
+
 @pytest.mark.parametrize("maker", [lambda e: e, async_sessionmaker], ids=["engine", "sessionmaker"])
 def test_async_handlers_get_the_async_side(async_store: Store, maker: Callable[[Any], Any]) -> None:
-    """AsyncEngine: AsyncConnection, async_sessionmaker: AsyncSession; a blocking call on it is refused."""
+    """AsyncEngine: AsyncConnection, async_sessionmaker: AsyncSession; blocking calls have their own."""
 
     async def main() -> tuple[str, bool]:
         engine = create_async_engine(ASYNC[async_store.name] + async_store.url[async_store.url.index(":") :])
         ledger = Ledger(maker(engine))
-        with pytest.raises(LedgerError, match="async database"):
-            ledger.status()
+        assert ledger.status()
+        ledger.close()
 
         async def named(db: Any) -> str:
             await achange(db)

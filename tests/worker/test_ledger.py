@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from tests.database import wait_for
 from tests.worker.memory_queue import MemoryQueue
 
@@ -292,3 +294,22 @@ def test_async_handlers_leave_no_connection_behind(postgres_url: str) -> None:
         count = "select count(*) from pg_stat_activity where datname = current_database()"
         wait_for(lambda: connection.execute(count).fetchone() == (1,), SECONDS, "the connections to end")
         assert connection.execute("select job_key from effects order by 1").fetchall() == [("s:1",), ("s:2",)]
+
+
+@pytest.mark.parametrize("kind", ["engine", "sessionmaker"])
+def test_an_async_engine_of_the_application_carries_async_handlers(path: Path, kind: str) -> None:
+    """The handler gets an AsyncConnection or AsyncSession; two messages of one key, one effect."""
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
+
+    async def handler(job: Job, db: Any) -> None:
+        await db.execute(text("insert into effects values (:key)"), {"key": job.key})
+
+    queue = MemoryQueue()
+    queue.publish("work", [Entry(payload=1, job_key="s:1"), Entry(payload=1, job_key="s:1")])
+    ledger = Ledger(engine if kind == "engine" else async_sessionmaker(engine))
+    worker = Worker(queue, queue="work", ledger=ledger, wait_seconds=0.2)
+    worker.job(handler)
+    assert worker.run_until_idle(SECONDS) == 2
+    ledger.close()
+    asyncio.run(engine.dispose())
+    assert effects(path) == ["s:1"]

@@ -223,19 +223,28 @@ class UrlDatabase:
 
 
 class AlchemyDatabase:
-    """An Engine or sessionmaker of the application, with its own pool; ``is_async`` for the asyncio forms."""
+    """An Engine or sessionmaker of the application, with its own pool; ``is_async`` for the asyncio forms.
+
+    Blocking calls on an async one (a worker's probe, its failures, its relay) use connections of the
+    ledger's own to the same URL.
+    """
 
     def __init__(self, given: Any, *, is_async: bool) -> None:
         self._given, self._is_async = given, is_async
+        self._blocking = _blocking_side(given) if is_async else None
 
     @contextmanager
     def lend(self) -> Iterator[Driver]:
         """A blocking driver on a fresh Connection or Session, closed afterwards."""
         if self._is_async:
-            raise LedgerError(
-                "this ledger has an async database, and a blocking call needs a blocking one",
-                hint="give Ledger a URL, an Engine or a sessionmaker",
-            )
+            if self._blocking is None:
+                raise LedgerError(
+                    "this ledger has an async database without a URL; a blocking call needs a blocking one",
+                    hint="give Ledger a URL, an Engine or a sessionmaker",
+                )
+            with self._blocking.lend() as driver:
+                yield driver
+            return
         handle = self._handle()
         try:
             yield Alchemy(handle)
@@ -261,10 +270,21 @@ class AlchemyDatabase:
             yield await async_alchemy(session)
 
     def close(self) -> None:
-        """Nothing: the pool is the application's."""
+        """Close what is the ledger's own: the pool is the application's."""
+        if self._blocking is not None:
+            self._blocking.close()
 
     async def aclose(self) -> None:
         """Nothing: the pool is the application's."""
 
     def _handle(self) -> Any:
         return self._given.connect() if hasattr(self._given, "connect") else self._given()
+
+
+def _blocking_side(given: Any) -> UrlDatabase | None:
+    """Connections to where an AsyncEngine, or that of an async_sessionmaker, leads; None when it has none."""
+    engine = given if hasattr(given, "url") else given.kw.get("bind")
+    url = getattr(engine, "url", None)
+    if url is None or (url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")):
+        return None
+    return UrlDatabase(url.render_as_string(hide_password=False))
