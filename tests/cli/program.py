@@ -121,6 +121,11 @@ class Program:
         return Done(code, seen.decode(errors="replace"), "")
 
 
+def _hear_interrupts() -> None:
+    """As at a terminal: a test run in the background ignores them, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Running:
     """A command that runs until it is told to end. A context manager: it never outlives the block."""
 
@@ -134,6 +139,7 @@ class Running:
             cwd=folder,
             env=dict(environment),
             bufsize=0,  # what `until` has not read must still be seen by select
+            preexec_fn=_hear_interrupts,  # noqa: PLW1509 - one call that takes no lock
         )
 
     def __enter__(self) -> Self:
