@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from redrive.domain import limits
-
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]
 
@@ -156,4 +154,3 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "allow_targets": _targets,
     "ca_file": lambda path: "" if Path(path).is_file() else f"{path!r} is no file",
 }
-API_KEY_CHARS_MIN: Final = limits.API_KEY_CHARS_MIN

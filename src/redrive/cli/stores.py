@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from redrive.cli.failures import OUT_OF_REACH, Refusal
 from redrive.cli.settings import without_password
@@ -30,4 +29,6 @@ def sqlite_file(url: str) -> Path | None:
     """The file of an SQLite URL; None for another kind."""
     if not url.lower().startswith("sqlite:"):
         return None
-    return Path(unquote(urlsplit(url).path[1:]))
+    from redrive.compose import sqlite_path
+
+    return sqlite_path(url)
