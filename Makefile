@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-long coverage check format docs bench lock clean
+.PHONY: help demo serve test test-long proof-foundation coverage check format docs bench lock clean
 
 RUN := .venv/bin
 TEST := .venv-test/bin
@@ -15,7 +15,7 @@ FIND_PYTHON = for name in $(PYTHON) python3 python3.13 python3.12 python3.11; do
 	if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo "$$name"; break; fi; done
 
 help: ## Show these targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  ARGS=… goes to the command, PYTHON=… picks the interpreter (at least 3.11)"
 
 demo: .venv/.run ## Run one night of a game's payment reconciliation and break things on purpose (under a minute)
@@ -31,6 +31,9 @@ test: .venv-test/.wheel ## Build the wheel, install it and run the tests against
 test-long: .venv-test/.wheel ## As test, with the slow tests and many more random examples
 	@env -u PYTHONPATH REDRIVE_TEST_INSTALLED=1 HYPOTHESIS_PROFILE=long \
 		$(TEST)/python -m pytest -m "slow or not slow" --timeout=900 --session-timeout=14400 $(ARGS)
+
+proof-foundation: .venv-test/.wheel ## The proofs' long forms, hours: resumable, results in proof/results (ARGS="NAME --minutes 20")
+	@env -u PYTHONPATH $(TEST)/python -m tests.proof $(ARGS)
 
 coverage: .venv-test/.wheel ## As test, and say which lines and branches of the package no test reaches
 	@$(TEST)/python -m coverage erase
