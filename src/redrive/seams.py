@@ -15,6 +15,7 @@ import time
 _RANDOM = random.SystemRandom()
 _JITTER = random.Random()  # seeded from the system; jitter needs spread, not secrecy
 _UNIQUE = random.Random()
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def _seed_again() -> None:
@@ -63,9 +64,10 @@ def token(count: int) -> str:
     return secrets.token_urlsafe(count)
 
 
-def receipt_handle() -> str:
-    """An opaque receipt handle: 12 random bytes as 24 characters."""
-    return os.urandom(12).hex()
+def receipt_handles(count: int) -> list[str]:
+    """Opaque receipt handles: 12 random bytes each, as 24 characters."""
+    text = os.urandom(12 * count).hex()
+    return [text[at : at + 24] for at in range(0, 24 * count, 24)]
 
 
 def random_bits(count: int) -> int:
@@ -73,13 +75,17 @@ def random_bits(count: int) -> int:
     return _RANDOM.getrandbits(count)
 
 
-def uuid7_text(now_ms: int) -> str:
-    """A UUID version 7 (RFC 9562) as 36 characters: 48 bits of ``now_ms``, then random bits.
+def message_ids(now_ms: int, count: int) -> list[str]:
+    """UUIDs of version 7 (RFC 9562) as 36 characters: 48 bits of ``now_ms``, then 74 random bits.
 
     Unique, not secret: the bits come from a generator that is seeded by the system.
     """
-    bits = _UNIQUE.getrandbits(74)
-    return (
-        f"{now_ms >> 16 & 0xFFFFFFFF:08x}-{now_ms & 0xFFFF:04x}-7{bits & 0xFFF:03x}"
-        f"-{bits >> 12 & 0x3FFF | 0x8000:04x}-{bits >> 26:012x}"
-    )
+    head = f"{now_ms >> 16 & 0xFFFFFFFF:08x}-{now_ms & 0xFFFF:04x}-7"
+    digits = f"{_UNIQUE.getrandbits(76 * count):0{19 * count}x}"
+    drawn = (digits[at : at + 19] for at in range(0, 19 * count, 19))
+    return [f"{head}{d[:3]}-{_VARIANT[d[3]]}{d[4:7]}-{d[7:]}" for d in drawn]
+
+
+def uuid7_text(now_ms: int) -> str:
+    """One of :func:`message_ids`."""
+    return message_ids(now_ms, 1)[0]

@@ -50,7 +50,8 @@ class UnknownOutcome(Lost):
 
 
 class LeaseTerms(msgspec.Struct, frozen=True):
-    """How rows are leased: from and until when, for whom, and a source of fresh receipt handles."""
+    """How rows are leased: from and until when, for whom; ``handle`` gives fresh receipt handles, as many as
+    may be leased."""
 
     leased_ms: int
     until_ms: int
@@ -77,12 +78,13 @@ class Transaction(Protocol):
         ...
 
     def write_tick(self, now_ms: int) -> None:
-        """Record that the service was alive at ``now_ms``."""
+        """Record that the service was alive at ``now_ms``, unless another node has done so meanwhile."""
         ...
 
-    def shift(self, gap_ms: int, since_ms: int) -> int:
+    def shift(self, gap_ms: int, since_ms: int) -> int | None:
         """Add ``gap_ms`` to every lease end, lease start, deduplication end, and to each backoff that was
-        still to come at ``since_ms`` (at rest, attempt above 0, due later); returns the rows changed."""
+        still to come at ``since_ms`` (at rest, attempt above 0, due later); returns the rows changed. None,
+        and nothing done, when another node has written a tick since ``since_ms``."""
         ...
 
     # -- queues

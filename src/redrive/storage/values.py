@@ -14,6 +14,7 @@ from redrive.domain.policy import QueuePolicy
 
 Kind = Literal["standard", "fifo"]
 QueueState = Literal["active", "paused", "deleting"]
+_CHECKSUM = hashlib.blake2b(digest_size=8, usedforsecurity=False)  # a copy costs less than a new one
 CONSUMERS_KEPT = 1_000  # distinct consumers of one slot that are told apart
 PRIORITIES = tuple(range(limits.PRIORITY_MAX, limits.PRIORITY_MIN - 1, -1))
 
@@ -297,8 +298,11 @@ class StatsDelta(msgspec.Struct):
 
 def body_hash(message_id: str, job_key: str | None, headers: bytes | None, body: bytes) -> bytes:
     """The checksum over everything that a delivery hands out: 8 bytes."""
-    subject = b"%b\x00%b\x00%b\x00%b" % (message_id.encode(), (job_key or "").encode(), headers or b"", body)
-    return hashlib.blake2b(subject, digest_size=8, usedforsecurity=False).digest()
+    hashed = _CHECKSUM.copy()
+    hashed.update(
+        b"%b\x00%b\x00%b\x00%b" % (message_id.encode(), (job_key or "").encode(), headers or b"", body)
+    )
+    return hashed.digest()
 
 
 def merged_groups(groups: Iterable[DeadGroup], limit: int) -> list[DeadGroup]:

@@ -47,13 +47,14 @@ class Repeatable:
         self._count += 1
         return self._count
 
-    def uuid7_text(self, now_ms: int, /) -> str:
-        """An id of the right form, ordered by its number."""
-        return f"{now_ms >> 16 & 0xFFFFFFFF:08x}-{now_ms & 0xFFFF:04x}-7000-8000-{self._next():012x}"
+    def message_ids(self, now_ms: int, count: int, /) -> list[str]:
+        """Ids of the right form, ordered by their numbers."""
+        head = f"{now_ms >> 16 & 0xFFFFFFFF:08x}-{now_ms & 0xFFFF:04x}-7000-8000"
+        return [f"{head}-{self._next():012x}" for _ in range(count)]
 
-    def receipt_handle(self) -> str:
-        """A handle that tells its number."""
-        return f"handle-{self._next():09d}"
+    def receipt_handles(self, count: int) -> list[str]:
+        """Handles that tell their numbers."""
+        return [f"handle-{self._next():09d}" for _ in range(count)]
 
     def draw(self) -> float:
         """A fixed sequence in [0, 1)."""

@@ -52,7 +52,7 @@ def _lease(work: Workspace, command: Lease) -> Leased:
         work.now_ms,
         work.now_ms + visibility_ms,
         command.consumer_id,
-        work.source.receipt_handle,
+        iter(work.source.receipt_handles(room)).__next__,
         limits.CONSUME_BYTES_MAX,
     )
     answer.visibility_ms = visibility_ms

@@ -15,7 +15,7 @@ from redrive.storage.commands import Command, Entry, Publish, Published
 from redrive.storage.execute.idempotency import Answers
 from redrive.storage.execute.moves import publish as insert
 from redrive.storage.execute.workspace import Workspace
-from redrive.storage.values import Group, NewMessage, Queue, body_hash
+from redrive.storage.values import NewMessage, Queue, body_hash
 
 Results = list[Published | RedriveError]
 
@@ -55,19 +55,13 @@ def publish(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
             ready.append((position, command, _queue_for(work, command)))
         except RedriveError as refusal:
             results[position] = refusal
-    answers = Answers(work)
-    answers.load(_keys(ready))
-    window = Window(work, {key for _, c, q in ready for e in c.entries if (key := _dedup_key(q, e))})
-    groups = work.load_groups(
-        (q.id, e.group or "") for _, c, q in ready if q.grouped for e in c.entries if isinstance(e, Entry)
-    )
+    batch = _Batch(work, ready)
     for position, command, queue in ready:
         try:
-            results[position] = _publish(work, command, queue, answers, window, groups)
+            results[position] = batch.publish(command, queue)
         except RedriveError as refusal:
             results[position] = refusal
-    window.flush(work)
-    answers.flush()
+    batch.flush()
     return results
 
 
@@ -106,86 +100,90 @@ def _keys(ready: Sequence[tuple[int, Publish, Queue]]) -> list[tuple[int, object
     return keys
 
 
-def _publish(
-    work: Workspace,
-    command: Publish,
-    queue: Queue,
-    answers: Answers,
-    window: Window,
-    groups: dict[tuple[int, str], Group],
-) -> Results:
-    if command.idempotent is not None:
-        stored = answers.find(queue.id, command.idempotent)
-        if stored is not None:
-            return _replayed(stored)
-    results: Results = []
-    for entry in command.entries:
-        if isinstance(entry, RedriveError):
-            results.append(entry)
-            continue
-        try:
-            results.append(_entry(work, entry, queue, answers, window, groups))
-        except RedriveError as refusal:
-            results.append(refusal)
-    if command.idempotent is not None and any(isinstance(r, Published) for r in results):
-        answers.add(queue.id, command.idempotent, _stored(results))
-    return results
+class _Batch:
+    """What the publishes of one batch share: earlier answers, the deduplication window, groups, fresh ids."""
 
+    def __init__(self, work: Workspace, ready: Sequence[tuple[int, Publish, Queue]]) -> None:
+        self._work = work
+        self._answers = Answers(work)
+        self._answers.load(_keys(ready))
+        keys = {key for _, c, q in ready for e in c.entries if (key := _dedup_key(q, e))}
+        self._window = Window(work, keys)
+        self._groups = work.load_groups(
+            (q.id, e.group or "") for _, c, q in ready if q.grouped for e in c.entries if isinstance(e, Entry)
+        )
+        count = sum(len(command.entries) for _, command, _ in ready)
+        self._fresh_id = iter(work.source.message_ids(work.now_ms, count)).__next__
 
-def _entry(
-    work: Workspace,
-    entry: Entry,
-    queue: Queue,
-    answers: Answers,
-    window: Window,
-    groups: dict[tuple[int, str], Group],
-) -> Published:
-    _suits(entry, queue)
-    if entry.idempotent is not None:
-        stored = answers.find(queue.id, entry.idempotent)
-        if stored is not None:
-            first = _replayed(stored)[0]
-            assert isinstance(first, Published)
-            return first
-    key = _dedup_key(queue, entry)
-    first_id = window.first(key) if key else None
-    if first_id is not None:
-        result = Published(first_id, duplicate=True)
-    else:
-        result = Published(_insert(work, entry, queue, groups))
-        if key:
-            window.add(key, result.message_id)
-    if entry.idempotent is not None:
-        answers.add(queue.id, entry.idempotent, _stored([result]))
-    return result
+    def publish(self, command: Publish, queue: Queue) -> Results:
+        """The outcome of each entry; raises what refuses the request as a whole."""
+        if command.idempotent is not None:
+            stored = self._answers.find(queue.id, command.idempotent)
+            if stored is not None:
+                return _replayed(stored)
+        results: Results = []
+        for entry in command.entries:
+            if isinstance(entry, RedriveError):
+                results.append(entry)
+                continue
+            try:
+                results.append(self._entry(entry, queue))
+            except RedriveError as refusal:
+                results.append(refusal)
+        if command.idempotent is not None and any(isinstance(r, Published) for r in results):
+            self._answers.add(queue.id, command.idempotent, _stored(results))
+        return results
 
+    def flush(self) -> None:
+        """Store what later requests are to find."""
+        self._window.flush(self._work)
+        self._answers.flush()
 
-def _insert(work: Workspace, entry: Entry, queue: Queue, groups: dict[tuple[int, str], Group]) -> str:
-    now_ms = work.now_ms
-    message_id = work.source.uuid7_text(now_ms)
-    group = groups[queue.id, entry.group or ""] if queue.grouped else None
-    position = 0
-    if group is not None:
-        position = group.next_position
-        group.next_position += 1
-    priority = entry.priority or 0
-    row = NewMessage(
-        message_id,
-        queue.id,
-        Slot.READY if group is None else Slot.IN_GROUP,
-        priority if queue.policy.enable_priority else 0,
-        now_ms + entry.delay_ms,
-        now_ms + queue.policy.retention_seconds * 1000,
-        None if group is None else group.id,
-        position,
-        entry.job_key,
-        now_ms,
-        entry.headers,
-        entry.body,
-        body_hash(message_id, entry.job_key, entry.headers, entry.body),
-    )
-    insert(work, row, group)
-    return message_id
+    def _entry(self, entry: Entry, queue: Queue) -> Published:
+        _suits(entry, queue)
+        if entry.idempotent is not None:
+            stored = self._answers.find(queue.id, entry.idempotent)
+            if stored is not None:
+                first = _replayed(stored)[0]
+                assert isinstance(first, Published)
+                return first
+        key = _dedup_key(queue, entry)
+        first_id = self._window.first(key) if key else None
+        if first_id is not None:
+            result = Published(first_id, duplicate=True)
+        else:
+            result = Published(self._insert(entry, queue))
+            if key:
+                self._window.add(key, result.message_id)
+        if entry.idempotent is not None:
+            self._answers.add(queue.id, entry.idempotent, _stored([result]))
+        return result
+
+    def _insert(self, entry: Entry, queue: Queue) -> str:
+        now_ms = self._work.now_ms
+        message_id = self._fresh_id()
+        group = self._groups[queue.id, entry.group or ""] if queue.grouped else None
+        position = 0
+        if group is not None:
+            position = group.next_position
+            group.next_position += 1
+        row = NewMessage(
+            message_id,
+            queue.id,
+            Slot.READY if group is None else Slot.IN_GROUP,
+            (entry.priority or 0) if queue.policy.enable_priority else 0,
+            now_ms + entry.delay_ms,
+            now_ms + queue.policy.retention_seconds * 1000,
+            None if group is None else group.id,
+            position,
+            entry.job_key,
+            now_ms,
+            entry.headers,
+            entry.body,
+            body_hash(message_id, entry.job_key, entry.headers, entry.body),
+        )
+        insert(self._work, row, group)
+        return message_id
 
 
 def _suits(entry: Entry, queue: Queue) -> None:

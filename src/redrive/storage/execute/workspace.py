@@ -32,12 +32,12 @@ Observer = Callable[[State, Event, State], None]
 class Source(Protocol):
     """Where ids, handles and jitter come from; a proof puts a repeatable one in."""
 
-    def uuid7_text(self, now_ms: int, /) -> str:
-        """A fresh message id."""
+    def message_ids(self, now_ms: int, count: int, /) -> list[str]:
+        """Fresh message ids, UUIDs of version 7."""
         ...
 
-    def receipt_handle(self) -> str:
-        """A fresh receipt handle."""
+    def receipt_handles(self, count: int) -> list[str]:
+        """Fresh receipt handles."""
         ...
 
     def draw(self) -> float:

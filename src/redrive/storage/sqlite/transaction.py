@@ -159,7 +159,9 @@ class SqliteTransaction:
 
     def ack(self, items: Sequence[tuple[str, str]]) -> list[Acked]:
         gone = list(self._many(SQL["ack"].sql, items))
-        self._each("remove_body", [(row[0],) for row in gone])
+        numbers = [(row[0],) for row in gone]
+        self._each("remove_acked", numbers)
+        self._each("remove_body", numbers)
         return [
             Acked(message_id, queue_id, leased, attempt) for _, message_id, queue_id, leased, attempt in gone
         ]
@@ -189,15 +191,17 @@ class SqliteTransaction:
 
     # -- moves
     def insert(self, rows: Sequence[NewMessage]) -> None:
+        first = 1 + (self._one("last_message") or 0)  # the only writer may number; RETURNING costs twice that
+        numbered = list(enumerate(rows, first))
         columns = (
             (
-                m.message_id, m.queue_id, m.slot, m.priority, m.due_ms, m.expires_ms, m.group_id, m.position,
-                m.job_key, m.enqueued_ms, m.headers, m.body_hash,
+                n, m.message_id, m.queue_id, m.slot, m.priority, m.due_ms, m.expires_ms, m.group_id,
+                m.position, m.job_key, m.enqueued_ms, m.headers, m.body_hash,
             )
-            for m in rows
+            for n, m in numbered
         )  # fmt: skip
-        numbers = [row[0] for row in self._many(SQL["insert_message"].sql, columns)]
-        self._each("insert_body", [(n, m.body) for n, m in zip(numbers, rows, strict=True)])
+        self._each("insert_message", columns)
+        self._each("insert_body", [(n, m.body) for n, m in numbered])
 
     def touch(self, rows: Sequence[Facts]) -> None:
         self._each("touch", [(f.lease_until_ms, f.cancelled, f.id, f.delivery) for f in rows])
@@ -319,7 +323,7 @@ class _Portion:
         if self.full or (self.rows and (suspect or self._size > self._terms.bytes_max)):
             self.full = True
             return False
-        columns: list[Any] = [*row[:14], self._terms.handle(), row[14] if len(row) > 14 else None]
+        columns: list[Any] = [*row[:14], self._terms.handle(), *row[14:]]
         columns[12] = bool(columns[12])
         self.rows.append(Claimed(*columns))
         self.full = suspect or len(self.rows) >= self._limit

@@ -1,0 +1,2 @@
+-- purpose: the highest number that a message has
+SELECT max(id) FROM messages
