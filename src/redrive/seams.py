@@ -80,10 +80,13 @@ def message_ids(now_ms: int, count: int) -> list[str]:
 
     Unique, not secret: the bits come from a generator that is seeded by the system.
     """
-    head = f"{now_ms >> 16 & 0xFFFFFFFF:08x}-{now_ms & 0xFFFF:04x}-7"
-    digits = f"{_UNIQUE.getrandbits(76 * count):0{19 * count}x}"
-    drawn = (digits[at : at + 19] for at in range(0, 19 * count, 19))
-    return [f"{head}{d[:3]}-{_VARIANT[d[3]]}{d[4:7]}-{d[7:]}" for d in drawn]
+    at = f"{now_ms & (1 << 48) - 1:012x}"
+    head = f"{at[:8]}-{at[8:]}-7"
+    x = _UNIQUE.randbytes(10 * count).hex()
+    return [
+        f"{head}{x[n : n + 3]}-{_VARIANT[x[n + 3]]}{x[n + 4 : n + 7]}-{x[n + 7 : n + 19]}"
+        for n in range(0, 20 * count, 20)
+    ]
 
 
 def uuid7_text(now_ms: int) -> str:

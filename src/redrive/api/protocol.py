@@ -11,6 +11,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from redrive.api.envelope import http_response
+from redrive.api.joined import JoinedTransport
 from redrive.api.settings import ApiSettings
 from redrive.domain.errors import (
     HeadersTooLarge,
@@ -40,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Refuse a connection above the bound; the first head's deadline runs from here."""
-        super().connection_made(transport)
+        super().connection_made(JoinedTransport(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > self._settings.connections_max:
             limit = self._settings.connections_max
             error = Overloaded(f"the server holds at most {limit} connections", hint="Reuse connections.")
