@@ -51,9 +51,9 @@ def open_engine(url: str) -> Any:
         return MemoryEngine()
     try:
         if scheme == "sqlite":
-            from redrive.storage.sqlite import SqliteEngine
+            from redrive.storage.sqlite import RESERVE_BYTES, SqliteEngine
 
-            return SqliteEngine(sqlite_path(url))
+            return SqliteEngine(sqlite_path(url), reserve_bytes=RESERVE_BYTES)
         if scheme in ("postgresql", "postgres"):
             from redrive.storage.postgres import PostgresEngine
 

@@ -63,8 +63,9 @@ class StandService:
 
     answers: dict[str, Any] = field(default_factory=dict)
     parked: set[str] = field(default_factory=set)
-    full: bool = False
+    crowded: bool = False
     unready: str | None = None
+    disk: str | None = None
 
     def __post_init__(self) -> None:
         self.access = StandAccess()
@@ -81,7 +82,7 @@ class StandService:
 
     def submit(self, command: tuple[str, Any], reply: Callable[[Any], None]) -> StandTicket:
         """Answer from another thread, or park."""
-        if self.full:
+        if self.crowded:
             raise Overloaded("the queue of work is full", retry_after=2)
         ticket = StandTicket(reply)
         self.tickets.append(ticket)
@@ -96,6 +97,10 @@ class StandService:
     def ready(self) -> str | None:
         """Why it is not ready."""
         return self.unready
+
+    def full(self) -> str | None:
+        """Why it takes no new work although it is ready."""
+        return self.disk
 
     def call(self, capability_id: str, request: Any, *, caller: Any) -> Any:
         """The blocking form."""

@@ -58,6 +58,7 @@ SMUGGLED = {
     "a bare carriage return": POST + b"x-a: b\rx-b: c\r\n" + LENGTH + b"\r\n" + BODY,
     "bare line feeds": (POST + LENGTH + b"\r\n").replace(b"\r\n", b"\n") + BODY,
     "a raw byte in the path": b"GET /v1/queue/get/\xff HTTP/1.1\r\n" + AUTH + b"\r\n",
+    "no version": POST.replace(b" HTTP/1.1", b"") + LENGTH + b"\r\n" + BODY,
     "another protocol": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100,
     "CONNECT": b"CONNECT a:1 HTTP/1.1\r\nhost: x\r\n\r\n",

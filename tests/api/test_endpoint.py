@@ -134,7 +134,7 @@ def test_refusals_of_the_store_keep_their_status(
 
 def test_a_full_committer_is_503_with_its_retry_after(call: Caller, stand: StandService) -> None:
     """Back-pressure is answered, not waited for."""
-    stand.full = True
+    stand.crowded = True
     reply = call.post("/v1/queue/ack", ACK)
     assert (reply.status, reply.error["code"], reply.headers["retry-after"]) == (503, "OVERLOADED", "2")
 

@@ -121,6 +121,64 @@ def test_a_queue_outside_of_the_pattern_looks_as_if_it_were_not_there(
     assert live.get(f"/v1/queue/message/{hidden}").data["state"] == "ready"
 
 
+# what is not asked for by a queue's name, and the test that shows the limits of a narrow key there
+BY_OTHER_NAMES = {
+    "queue.message": "test_a_message_outside_of_the_pattern_looks_as_if_it_were_not_there",
+    "queue.list": "test_lists_hold_nothing_of_hidden_queues",
+    "account.keys.list": "test_lists_hold_nothing_of_hidden_queues",
+    "audit.list": "test_lists_hold_nothing_of_hidden_queues",
+    "account.keys.create": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
+    "account.keys.rotate": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
+    "account.keys.revoke": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
+    "admin.backup": "test_a_backup_is_never_served",
+}
+
+
+def test_every_capability_is_tried_with_a_narrow_key() -> None:
+    """A capability that is added to the contract is in one of the two, or this fails."""
+    assert {c.id for c in BY_QUEUE}.isdisjoint(BY_OTHER_NAMES)
+    assert {c.id for c in BY_QUEUE} | BY_OTHER_NAMES.keys() == {c.id for c in CAPABILITIES}
+    assert all(name in globals() for name in BY_OTHER_NAMES.values())
+
+
+def test_keys_outside_of_the_pattern_cannot_be_made_or_changed(live: Caller, keys: dict[str, str]) -> None:
+    """A narrow admin makes no wider key, and a wider one is not there for it."""
+    narrow = Caller(live.url, keys["narrow"])
+    wide = live.post("/v1/account/keys/create", {"name": "wide", "scopes": ["operate"]}).data
+    made = narrow.post("/v1/account/keys/create", {"name": "w", "queues": ["hidden"]})
+    assert (made.status, made.error["code"]) == (403, "FORBIDDEN")
+    for verb in ("rotate", "revoke"):
+        assert narrow.post(f"/v1/account/keys/{verb}/{wide['id']}").status == 404
+    assert Caller(live.url, wide["secret"]).get("/v1/queue/list").status == 200
+
+
+def test_a_backup_is_never_served(live: Caller, keys: dict[str, str]) -> None:
+    """A copy holds every queue: it stays on the server's disk, and where there is no place it is refused."""
+    reply = Caller(live.url, keys["narrow"]).post("/v1/admin/backup", {"name": "copy.db"})
+    assert reply.status in (403, 409)
+
+
+ALIASES = [(c, method, path) for c in CAPABILITIES for method, path in c.aliases]
+
+
+@pytest.mark.parametrize(("capability", "method", "path"), ALIASES, ids=[path for *_, path in ALIASES])
+def test_another_path_to_a_capability_is_guarded_alike(
+    live: Caller, keys: dict[str, str], hidden: str, capability: Capability, method: str, path: str
+) -> None:
+    """By no, wrong, expired and revoked keys, by a missing scope, and by the pattern of queues."""
+    rest = {name: value for name, value in capability.example.items() if name != "queue"}
+    target = path.replace("{queue}", "hidden")
+    for secret in (None, "unknown-secret-of-a-key", keys["expired"], keys["revoked"]):
+        assert Caller(live.url, secret)(method, target, rest).status == 401
+    for scope in {"publish", "consume", "operate", "metrics"} - {capability.scope}:
+        assert Caller(live.url, keys[scope])(method, target, rest).status == 403
+    there = Caller(live.url, keys["narrow"])(method, target, {**rest, "message_id": hidden})
+    absent = Caller(live.url, keys["narrow"])(method, path.replace("{queue}", "absent"), rest)
+    assert HIDDEN_WORDS not in there.body
+    assert there.status == absent.status
+    assert live.get(f"/v1/queue/message/{hidden}").data["state"] == "ready"
+
+
 def test_a_message_outside_of_the_pattern_looks_as_if_it_were_not_there(
     live: Caller, keys: dict[str, str], hidden: str
 ) -> None:

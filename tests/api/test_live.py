@@ -85,11 +85,41 @@ def test_dead_letters_are_listed_grouped_and_sent_back(live: Caller) -> None:
     (group,) = live.get("/v1/queue/dlq/groups/dead").data["items"]
     assert (group["count"], group["sample_message_id"]) == (1, message_id)
     redriven = live.post("/v1/queue/dlq/redrive/dead", {"message_ids": [message_id], "reason": "fixed"}).data
-    assert redriven == {"redriven": 1, "plan_id": None}
+    assert redriven == {"redriven": 1, "plan_id": None, "skipped_count": 0, "skipped": []}
+    again = live.post("/v1/queue/dlq/redrive/dead", {"message_ids": [message_id]}).data
+    assert (again["redriven"], again["skipped_count"]) == (0, 1)
+    assert again["skipped"][0]["message_id"] == message_id
+    assert again["skipped"][0]["reason"] == "gone"
     (again,) = _consume(live, "dead", wait_seconds=5)
     assert (again["attempt"], again["delivery"], again["redrive"]["count"]) == (1, 2, 1)
     rows = live.get("/v1/audit/list").data["items"]
     assert any(row["reason"] == "fixed" for row in rows)
+
+
+def test_a_batch_of_refused_entries_makes_no_queue(live: Caller) -> None:
+    """Each entry is told its fault, and the queue is not found afterwards; one good entry makes it."""
+    bad = [{"payload": 1, "surplus": 2}, {"payload": 1, "deduplication_id": "d"}]
+    answer = live.post("/v1/queue/publish_batch", {"queue": "refused", "messages": bad})
+    assert [item["error"]["code"] for item in answer.data["items"]] == ["INVALID_REQUEST"] * 2
+    assert live.post("/v1/queue/publish_batch", {"queue": "refused", "messages": bad[:1]}).status == 200
+    assert live.get("/v1/queue/get/refused").status == 404
+    answer = live.post("/v1/queue/publish_batch", {"queue": "refused", "messages": [*bad, {"payload": 1}]})
+    assert "message_id" in answer.data["items"][2]
+    assert live.get("/v1/queue/get/refused").data["implicit"] is True
+
+
+def test_messages_and_stats_call_the_head_of_a_group_ready(live: Caller) -> None:
+    """The list, its filter, the one message and the numbers."""
+    batch = [{"payload": n, "message_group_id": "g"} for n in range(3)]
+    items = live.post("/v1/queue/publish_batch", {"queue": "order", "messages": batch}).data["items"]
+    shown = live.get("/v1/queue/messages/order").data["items"]
+    assert [item["state"] for item in shown] == ["ready", "waiting", "waiting"]
+    ready = live.get("/v1/queue/messages/order?state=ready").data["items"]
+    assert [item["message_id"] for item in ready] == [items[0]["message_id"]]
+    assert live.get(f"/v1/queue/message/{items[0]['message_id']}").data["state"] == "ready"
+    assert live.get(f"/v1/queue/message/{items[1]['message_id']}").data["state"] == "waiting"
+    stats = live.get("/v1/queue/stats/order").data
+    assert (stats["ready"], stats["waiting"]) == (1, 2)
 
 
 def test_payloads_come_back_as_they_were_sent(live: Caller) -> None:

@@ -29,6 +29,17 @@ def test_public_pages_need_no_key(call: Caller) -> None:
     assert _anyone(call.url, "/v1/discovery/nothing").status == 404
 
 
+def test_every_page_is_public_or_guarded_by_decision(stand: StandService) -> None:
+    """A page that is added must be named here: what needs no key tells nothing about queues."""
+    public, guarded = {"/", "/healthz", "/readyz", "/openapi.json", "/docs"}, {"/metrics"}
+    with running(stand, host="0.0.0.0") as server:
+        paths = {getattr(route, "path", "") for route in server.application.pages.routes}
+        statuses = {path: _anyone(f"http://127.0.0.1:{server.port}", path).status for path in paths}
+    assert paths == public | guarded
+    assert {path for path, status in statuses.items() if status == 401} == guarded
+    assert stand.seen == []
+
+
 def test_docs_show_every_capability_without_scripts(call: Caller) -> None:
     """One page, nothing fetched from elsewhere."""
     reply = _anyone(call.url, "/docs")
@@ -50,6 +61,20 @@ def test_readiness_tells_why_not(stand: StandService) -> None:
     with running(stand) as server:
         reply = _anyone(server.url, "/readyz")
     assert (reply.status, reply.body) == (503, b"the store is read-only\n")
+
+
+def test_a_full_disk_is_told_and_is_no_reason_to_stop_sending(stand: StandService) -> None:
+    """Ready, for acks and reads go on; the words and the gauge say what does not."""
+    stand.answers["queue.list"] = shapes.QueuePage(items=[])
+    found = []
+    with running(stand) as server:
+        for stand.disk in (None, "no room on the disk"):
+            ready, metrics = _anyone(server.url, "/readyz"), _anyone(server.url, "/metrics")
+            found.append((ready.status, ready.body, b"redrive_storage_full 1.0" in metrics.body))
+    assert found == [
+        (200, b"ready\n", False),
+        (200, b"ready for all but new work: no room on the disk\n", True),
+    ]
 
 
 @pytest.fixture

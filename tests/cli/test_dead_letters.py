@@ -74,6 +74,33 @@ def test_what_to_redrive_must_be_named(redrive: Program, client: Any) -> None:
     )
 
 
+def test_what_is_skipped_is_listed_with_why(redrive: Program, client: Any) -> None:
+    """As a table for people and in the answer of --json; exit code 1 when nothing went."""
+    client.call("queue.create", {"name": "mixed"})
+    first, second = _die(client, "mixed", "a", "b")
+    client.call("queue.consume", {"queue": "mixed.dlq", "max_messages": 1})
+    some = redrive("dlq", "redrive", "mixed", "--all")
+    assert (some.code, some.out.splitlines()[0]) == (0, "1 redriven to mixed, 1 skipped")
+    assert some.out.splitlines()[1].split() == ["message", "id", "reason", "detail"]
+    assert some.out.splitlines()[2].split()[:2] == [first, "in_use"]
+    assert second not in some.out
+    none = redrive("dlq", "redrive", "mixed", "--id", first, "--json")
+    assert (none.code, none.json["redriven"], none.json["skipped_count"]) == (1, 0, 1)
+    assert (none.json["skipped"][0]["message_id"], none.json["skipped"][0]["reason"]) == (first, "in_use")
+
+
+def test_more_are_skipped_than_an_answer_names(redrive: Program, client: Any) -> None:
+    """Their number is told, so that nobody takes the table for all of them."""
+    client.call("queue.create", {"name": "closed", "redrive_policy": "forbidden"})
+    _die(client, "closed", *["a"] * 103)
+    done = redrive("dlq", "redrive", "closed", "--all")
+    assert (done.code, done.out.splitlines()[0]) == (1, "0 redriven to closed, 103 skipped")
+    assert (done.out.count("redrive_policy of closed is forbidden"), done.err) == (
+        100,
+        "3 more were skipped\n",
+    )
+
+
 def test_more_than_one_call_takes(redrive: Program, client: Any) -> None:
     """--max above a call's limit goes over several calls, and ends when nothing is left."""
     client.call("queue.create", {"name": "flood", "max_retries": 0})

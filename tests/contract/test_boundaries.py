@@ -229,6 +229,7 @@ _ELSEWHERE = {
         "RETRY_MAX_SECONDS_DEFAULT", "PRIORITY_DEFAULT", "DEAD_RETENTION_SECONDS", "OUTAGE_GAP_MS",
         "RELEASES_MAX",
     },
+    "tests/service/test_redrive.py": {"REDRIVE_SKIPPED_MAX"},
 }  # fmt: skip
 
 

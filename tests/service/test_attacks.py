@@ -116,7 +116,7 @@ def test_a_sweep_takes_the_gone_only() -> None:
     parking = Parking()
     tickets = [Ticket(_poll(name), lambda _: None, 100.0) for name in ("a", "a", "b")]
     for ticket in tickets:
-        parking.park(ticket, ticket.command.queue)  # type: ignore[union-attr]
+        parking.park(ticket, ticket.command.queue, 0.0)  # type: ignore[union-attr]
     tickets[0].cancel()
     tickets[2].cancel()
     assert parking.sweep() == 2

@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
-from redrive.domain.errors import Internal, MessageNotFound, OutcomeUnknown, Overloaded, StorageFull
+from redrive.domain.errors import (
+    Internal,
+    MessageNotFound,
+    OutcomeUnknown,
+    Overloaded,
+    ReadOnly,
+    StorageFull,
+)
 from redrive.service import batching
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
-from redrive.storage.port import DiskFull, Locked, Lost, Transaction, UnknownOutcome
+from redrive.storage.port import Damaged, DiskFull, Locked, Lost, Transaction, UnknownOutcome
 from redrive.storage.sqlite import SqliteEngine
 from tests.service.conftest import GatedEngine, Replies, hold, publish
 
@@ -69,7 +76,10 @@ def test_the_guilty_command_is_found_by_halving(
 def test_a_lost_commit_is_never_answered_as_done(
     engine: GatedEngine, committer: Committer, replies: Replies, failure: Lost, answer: type[Exception]
 ) -> None:
-    """Disk, connection and commit errors fail the whole batch, once, without halving."""
+    """Disk, connection and commit errors fail the whole batch, once, without halving.
+
+    On a full disk the lease that was held is tried once more, for it brings no new work.
+    """
     runs = []
 
     def fail(_tx: Transaction) -> None:
@@ -83,11 +93,92 @@ def test_a_lost_commit_is_never_answered_as_done(
     engine.gate.set()
     results = replies.wait(*map(str, range(8)))
     assert {type(result) for result in results} == {answer}
-    assert len(runs) == 2
+    assert len(runs) == 2 + isinstance(failure, DiskFull)
     assert committer.trouble() == str(failure)
     engine.fault = None
     assert committer.call(publish())
     assert committer.trouble() is None
+
+
+def test_a_full_disk_refuses_new_work_only(
+    engine: GatedEngine, committer: Committer, replies: Replies
+) -> None:
+    """A batch that finds no room is divided: what brings work is refused, what finishes it is tried again."""
+    committer.call(publish())
+    leased = committer.call(c.Lease("jobs", 1))
+    assert isinstance(leased, c.Leased)
+    [message] = leased.messages
+    hold(engine, committer, replies)
+    failures = [DiskFull("no room")]
+    runs: list[Transaction] = []
+
+    def fail_once(tx: Transaction) -> None:
+        runs.append(tx)
+        if len(runs) == 2:  # the held one went well
+            raise failures.pop()
+
+    engine.fault = fail_once
+    committer.submit(publish(), replies.to("publish"))
+    committer.submit(c.Ack([(message.message_id, message.handle)]), replies.to("ack"))
+    engine.gate.set()
+    refused, acked = replies.wait("publish", "ack")
+    assert (type(refused), acked) == (StorageFull, [True])
+    assert not failures
+
+
+def test_while_the_store_is_full_new_work_is_not_tried(replies: Replies) -> None:
+    """An engine that has given up its reserve is spared what it has no room for."""
+
+    class FullEngine(GatedEngine):
+        why: str | None = "the disk is full"
+
+        def full(self) -> str | None:
+            return self.why
+
+    engine = FullEngine()
+    runs: list[Transaction] = []
+    engine.fault = runs.append
+    committer = Committer(engine)
+    committer.start()
+    try:
+        with pytest.raises(StorageFull, match="the disk is full"):
+            committer.call(publish())
+        assert runs == []
+        assert committer.call(c.Ack([("0" * 36, "handle")])) == [False]
+        engine.why = None
+        assert committer.call(publish())
+    finally:
+        committer.stop()
+
+
+def test_damaged_rows_are_refused_to_those_who_need_them(
+    engine: GatedEngine, committer: Committer, replies: Replies
+) -> None:
+    """A batch with a command that meets a damaged row is halved: the others are committed."""
+    hold(engine, committer, replies)
+    original = engine.run
+
+    def run(work: Any) -> Any:
+        def watched(tx: Transaction) -> Any:
+            queues = tx.queues
+
+            def looked(names: Any, hold: Any = "shared") -> Any:
+                if "damaged" in names:
+                    raise Damaged("stored rows are damaged")
+                return queues(names, hold)
+
+            tx.queues = looked  # type: ignore[method-assign]
+            return work(tx)
+
+        return original(watched)
+
+    engine.run = run  # type: ignore[method-assign]
+    committer.submit(publish(), replies.to("good"))
+    committer.submit(c.Publish("damaged", [c.Entry(b"{}")]), replies.to("bad"))
+    engine.gate.set()
+    good, bad = replies.wait("good", "bad")
+    assert isinstance(good, list)
+    assert isinstance(bad, ReadOnly)
 
 
 def test_back_pressure(engine: GatedEngine, committer: Committer, replies: Replies) -> None:

@@ -296,16 +296,58 @@ def test_no_database_at_all(sqlite_path: Path) -> None:
     assert sqlite_path.read_bytes().startswith(b"this is a text file")
 
 
-def test_an_applications_database_is_refused_and_left_alone(sqlite_path: Path) -> None:
-    """Its tables are named, and not a byte of it changes."""
+@pytest.mark.parametrize(
+    ("version", "tables"),
+    [
+        *itertools.product([0, 1, 7, 999], [["payments"], ["messages", "queues", "users"]]),
+        (7, []),  # an empty one without a version is for whoever comes first
+    ],
+)
+def test_an_applications_database_is_refused_and_left_alone(
+    sqlite_path: Path, version: int, tables: list[str]
+) -> None:
+    """Whatever version it counts and whatever words it shares with us; not a byte of it changes."""
     application = apsw.Connection(str(sqlite_path))
-    application.execute("CREATE TABLE payments (id INTEGER PRIMARY KEY)")
+    for table in tables:
+        application.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)")
+    application.pragma("user_version", version)
     application.close()
     before = sqlite_path.read_bytes()
-    with pytest.raises(Conflict, match="tables payments") as refusal:
+    with pytest.raises(
+        Conflict, match=f"another application's .* {tables[0] if tables else 'none'}"
+    ) as refusal:
         SqliteEngine(sqlite_path)
     assert "a file of its own" in refusal.value.hint
     assert sqlite_path.read_bytes() == before
+
+
+def test_the_log_that_another_program_left_stays_as_it_is(sqlite_path: Path, tmp_path: Path) -> None:
+    """Its last commits wait there for it: a refusal does not fold them into the file."""
+    application = apsw.Connection(str(tmp_path / "running.db"))
+    application.pragma("journal_mode", "WAL")
+    application.execute("CREATE TABLE payments (id INTEGER PRIMARY KEY)")
+    application.wal_checkpoint()
+    application.execute("PRAGMA user_version = 7; INSERT INTO payments VALUES (1)")
+    log = sqlite_path.with_name(sqlite_path.name + "-wal")
+    sqlite_path.write_bytes((tmp_path / "running.db").read_bytes())  # as after a crash of the program
+    log.write_bytes((tmp_path / "running.db-wal").read_bytes())
+    application.close()
+    before = sqlite_path.read_bytes(), log.read_bytes()
+    with pytest.raises(Conflict, match="payments"):
+        SqliteEngine(sqlite_path)
+    assert (sqlite_path.read_bytes(), log.read_bytes()) == before
+
+
+def test_tables_of_an_application_beside_ours_change_nothing(sqlite_path: Path) -> None:
+    """The control: a store stays a store, also when one of its tables is renamed; that is damage."""
+    SqliteEngine(sqlite_path).close()
+    connection = apsw.Connection(str(sqlite_path))
+    connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY)")
+    SqliteEngine(sqlite_path).close()
+    connection.execute("ALTER TABLE tombstones RENAME TO tombstonez")
+    connection.close()
+    with pytest.raises(Lost, match="damaged"):
+        SqliteEngine(sqlite_path)
 
 
 def test_a_file_that_is_no_database_is_named(sqlite_path: Path) -> None:

@@ -42,6 +42,22 @@ class Echo:
         """Nothing."""
 
 
+class Empty(Echo):
+    """A carrier of an empty queue, which keeps the deadlines too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deadlines: list[float | None] = []
+
+    def call(
+        self, capability_id: str, request: Mapping[str, Any], *, deadline_seconds: float | None = None
+    ) -> bytes:
+        """No message."""
+        self.calls.append((capability_id, dict(request)))
+        self.deadlines.append(deadline_seconds)
+        return b'{"messages":[],"lease_seconds":30}'
+
+
 def test_a_long_list_is_cut_by_count() -> None:
     """2,001 entries are three calls, the last one single; the answers are in order."""
     echo = Echo()
@@ -75,19 +91,25 @@ def test_acks_are_cut_by_count() -> None:
 
 def test_a_wait_is_cut_at_the_contracts_limit() -> None:
     """A longer wait than the contract allows is not sent."""
-
-    class Empty(Echo):
-        def call(
-            self, capability_id: str, request: Mapping[str, Any], *, deadline_seconds: float | None = None
-        ) -> bytes:
-            self.calls.append((capability_id, dict(request)))
-            return b'{"messages":[],"lease_seconds":30}'
-
     carrier = Empty()
     ContractTransport(carrier).consume(
         "work", max_messages=1, visibility_timeout=None, wait_seconds=300, consumer_id="me"
     )
     assert carrier.calls[0][1]["wait_seconds"] == limits.WAIT_SECONDS_MAX
+
+
+@pytest.mark.parametrize(
+    ("visibility_timeout", "deadline"), [(None, None), (1.0, 5.0), (12.0, 12.0), (43_200.0, 30.0)]
+)
+def test_leases_are_not_waited_for_beyond_their_end(
+    visibility_timeout: float | None, deadline: float | None
+) -> None:
+    """A worker whose connection fell silent opens another one when the lease would be over anyway."""
+    carrier = Empty()
+    ContractTransport(carrier).consume(
+        "work", max_messages=1, visibility_timeout=visibility_timeout, wait_seconds=1, consumer_id="me"
+    )
+    assert carrier.deadlines == [deadline]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def render(service: Service, answered: Counter[tuple[str, int]], caller: Caller)
     old.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Numbers(list(_statistics(service, caller)), answered))
+    registry.register(_Numbers(list(_statistics(service, caller)), answered, full=service.full() is not None))
     return generate_latest(registry)
 
 
@@ -62,9 +62,10 @@ def _statistics(service: Service, caller: Caller) -> Iterator[QueueStats]:
 
 
 class _Numbers:
-    def __init__(self, queues: list[QueueStats], answered: Counter[tuple[str, int]]) -> None:
+    def __init__(self, queues: list[QueueStats], answered: Counter[tuple[str, int]], *, full: bool) -> None:
         self._queues = queues
         self._answered = answered
+        self._full = full
 
     def collect(self) -> Iterable[Metric]:
         for name, text in _GAUGES.items():
@@ -86,6 +87,8 @@ class _Numbers:
         for (capability, status), count in sorted(self._answered.items()):
             requests.add_metric([capability, str(status)], float(count))
         yield requests
+        text = "1 when new work is refused for want of room on the disk."
+        yield GaugeMetricFamily("redrive_storage_full", text, value=float(self._full))
 
     def _by_attempt(self, name: str, text: str) -> Metric:
         gauge = GaugeMetricFamily(f"redrive_queue_{name}", text, labels=["queue", "attempt"])

@@ -48,7 +48,9 @@ def pages(service: Service, endpoint: Endpoint, *, metrics_public: bool) -> Star
 
     async def readyz(_: Request) -> Response:
         why = "stopping" if endpoint.stopping else service.ready()
-        return Response(f"{why or 'ready'}\n", 503 if why else 200, media_type="text/plain")
+        full = None if why else service.full()
+        state = why or (f"ready for all but new work: {full}" if full else "ready")
+        return Response(f"{state}\n", 503 if why else 200, media_type="text/plain")
 
     async def metrics(request: Request) -> Response:
         caller = service.access.system

@@ -117,6 +117,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """The head is there: check its size, start the request, give its body a deadline."""
         if self._refused:
             return
+        if self.parser.get_http_version() == "0.9":  # a line without a version is read as that
+            self.send_400_response("")
+            return
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self._offered = True  # h2c and the like: passed over, the request itself is served
             return

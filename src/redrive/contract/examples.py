@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _ID = "019a1f3c-5a10-7000-8000-00000000002a"
+_OTHER = "019a1f3c-5a10-7000-8000-00000000002b"
 _HANDLE = "d1.4mLx0u9pQb2nRk7v"
 _AT = "2026-10-23T02:00:00.000Z"
 _LATER = "2026-10-23T02:00:30.000Z"
@@ -106,8 +107,13 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "queue.dlq.list": ({**_NAMED, "reason": "rejected", "limit": 10}, _page(_DEAD)),
     "queue.dlq.groups": (_NAMED, _page(_GROUP)),
     "queue.dlq.redrive": (
-        {**_NAMED, "message_ids": [_ID], "reason": "record corrected"},
-        {"redriven": 1, "plan_id": None},
+        {**_NAMED, "message_ids": [_ID, _OTHER], "reason": "record corrected"},
+        {
+            "redriven": 1, "plan_id": None, "skipped_count": 1,
+            "skipped": [{
+                "message_id": _OTHER, "reason": "in_use", "detail": "it is leased from the dead-letter queue",
+            }],
+        },
     ),
     "account.keys.create": (
         {"name": "night workers", "scopes": ["consume"], "queues": ["settlement*"]},

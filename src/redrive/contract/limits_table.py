@@ -40,6 +40,7 @@ LIMITS: dict[str, Any] = {
     "priority_max": limits.PRIORITY_MAX,
     "max_retries_max": limits.MAX_RETRIES_MAX,
     "releases_max": limits.RELEASES_MAX,
+    "redrive_skipped_max": limits.REDRIVE_SKIPPED_MAX,
     "json_depth_max": limits.JSON_DEPTH_MAX,
     "list_limit_max": limits.LIST_LIMIT_MAX,
 }

@@ -11,6 +11,7 @@ from redrive.domain.states import State
 
 Previous = Literal["lost", "nack", "released"]
 Reason = Literal["max_attempts", "rejected", "lease_expired", "undecodable", "expired", "checksum"]
+Obstacle = Literal["moved_elsewhere", "in_use", "gone", "skipped"]  # why a dead letter was not redriven
 AttemptEnd = Literal["acked", "nacked", "rejected", "expired", "released"]
 
 

@@ -47,6 +47,7 @@ MAX_RETRIES_DEFAULT: Final = 5
 RELEASES_MAX: Final = 1_000  # of one budget
 MAX_REDRIVES_DEFAULT: Final = 10
 REDRIVE_MESSAGES_DEFAULT: Final = 100
+REDRIVE_SKIPPED_MAX: Final = 100  # members that an answer names; it counts all of them
 RETRY_BASE_SECONDS_DEFAULT: Final = 1.0
 RETRY_FACTOR_DEFAULT: Final = 2.0
 RETRY_MAX_SECONDS_DEFAULT: Final = 900.0

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from redrive import seams
-from redrive.domain.errors import Internal, OutcomeUnknown, Overloaded, RedriveError, StorageFull
+from redrive.domain.errors import Internal, OutcomeUnknown, Overloaded
 from redrive.service.batching import PENDING_COST_MAX, Lanes
+from redrive.service.failures import commit_refused
 from redrive.service.parking import WAITERS_MAX, Parking
+from redrive.service.room import divided
 from redrive.service.ticket import Reply, Ticket
 from redrive.storage import commands as c
 from redrive.storage.execute import Deferred, Outcome, apply
-from redrive.storage.port import DiskFull, Engine, Lost, UnknownOutcome
+from redrive.storage.port import Damaged, DiskFull, Engine, Lost
 
 DEFERRAL_SECONDS_MAX: Final = 3.0  # longer than a database takes to resolve a deadlock
 _HELD_SECONDS: Final = 0.005  # until another node's transaction may have let go
@@ -43,6 +45,7 @@ class Committer:
         self._thread = threading.Thread(target=self._live, name="redrive-committer", daemon=True)
         self._committing: list[Ticket] = []
         self._failed: str | None = None  # why the last commit failed, until one succeeds
+        self._no_room: Callable[[], str | None] = getattr(engine, "full", lambda: None)
 
     def start(self) -> None:
         """Begin to commit."""
@@ -64,9 +67,20 @@ class Committer:
                     hint="repeat the request after the time of Retry-After",
                     retry_after=1,
                 )
-            self._lanes.add(ticket)
-            self._changed.notify()
+            alarm = self._parking.next_alarm()
+            joins = self._joins(ticket)
+            if not joins:
+                self._lanes.add(ticket)
+            if not joins or self._parking.next_alarm() != alarm:  # else the thread may sleep on
+                self._changed.notify()
         return ticket
+
+    def _joins(self, ticket: Ticket) -> bool:
+        """Whether it waits from now on with others, who will be woken by what it would find."""
+        command = ticket.command
+        if not isinstance(command, c.Lease) or self._parking.count >= WAITERS_MAX:
+            return False
+        return self._parking.join(ticket, command, seams.monotonic())
 
     def call(self, command: c.Command, seconds: float = CALL_SECONDS_MAX) -> object:
         """Commit ``command`` and wait for its result; refusals are raised."""
@@ -104,6 +118,10 @@ class Committer:
         if self._thread.ident is not None and not self._thread.is_alive():
             return "the committer has stopped"
         return self._failed
+
+    def full(self) -> str | None:
+        """Why new work is refused while the rest goes on, or None."""
+        return self._no_room()
 
     def stop(self, seconds: float = 10.0) -> None:
         """Finish what was accepted, answer who waits with nothing, take nothing new."""
@@ -171,19 +189,36 @@ class Committer:
         return batch
 
     def _commit(self, batch: list[Ticket]) -> None:
+        full = self.full()
+        if full is not None:
+            new, batch = divided(batch)
+            self._refuse(new, DiskFull(full))
+        if batch:
+            self._run(batch)
+
+    def _run(self, batch: list[Ticket], *, again: bool = False) -> None:
         commands = [ticket.command for ticket in batch]
         try:
             outcome = self._engine.run(lambda tx: apply(tx, commands))
+        except DiskFull as error:
+            lost, others = (batch, []) if again else divided(batch)
+            if self.full() is None:
+                self._lost(lost, error)
+            else:  # what is not new work goes on: the store is not in trouble
+                self._refuse(lost, error)
+            if others:  # once more, with the reserve that the engine may have given up for them
+                self._run(others, again=True)
         except Lost as error:
             self._lost(batch, error)
-        except Exception:  # noqa: BLE001 - whatever it is, the loop and its other callers go on
+        except Exception as error:  # noqa: BLE001 - whatever it is, the loop and its other callers go on
             if len(batch) == 1:
                 _LOG.exception("a command failed: %s", type(commands[0]).__name__)
-                self._answer(batch[0], Internal("the command failed; nothing of it was done"))
+                unknown = Internal("the command failed; nothing of it was done")
+                self._answer(batch[0], commit_refused(error) if isinstance(error, Damaged) else unknown)
                 return
             middle = len(batch) // 2
-            self._commit(batch[:middle])
-            self._commit(batch[middle:])
+            self._run(batch[:middle])
+            self._run(batch[middle:])
         else:
             self._failed = None
             self._committed(batch, outcome)
@@ -192,10 +227,15 @@ class Committer:
                     self._changed.wait(_HELD_SECONDS / seams.TIME_FACTOR)
 
     def _lost(self, batch: list[Ticket], error: Lost) -> None:
+        if not batch:
+            return
         self._failed = str(error)
         _LOG.error("a batch of %d was not committed: %s", len(batch), error)
+        self._refuse(batch, error)
+
+    def _refuse(self, batch: list[Ticket], error: Lost) -> None:
         for ticket in batch:
-            self._answer(ticket, _refusal(error))
+            self._answer(ticket, commit_refused(error))
 
     def _committed(self, batch: list[Ticket], outcome: Outcome) -> None:
         answers: list[tuple[Ticket, object]] = []
@@ -207,6 +247,7 @@ class Committer:
                     answers.extend(self._leased(ticket, result))
                 else:
                     answers.append((ticket, result))
+                    self._look_again(ticket.command)
             now_ms = outcome.now_ms
             for name, due_ms in outcome.due.items():
                 self._is_due(name, due_ms, now_ms)
@@ -252,10 +293,18 @@ class Committer:
         if self._parking.count >= WAITERS_MAX and not self._parking.sweep():
             text = f"{WAITERS_MAX} long polls are waiting already"
             return [(ticket, Overloaded(text, retry_after=1))]
-        self._parking.park(ticket, name)
+        self._parking.park(ticket, name, now)
         if result.next_due_ms is not None:
             self._is_due(name, result.next_due_ms, result.leased_ms)
         return []
+
+    def _look_again(self, command: c.Command) -> None:
+        """A refused lease, and a queue that was changed: who waits there may be refused too, one by one."""
+        name = command.queue if isinstance(command, c.Lease) else None
+        if isinstance(command, c.SetQueueState | c.UpdateQueue):
+            name = command.name
+        for waiter in self._parking.wake(name) if name is not None else ():
+            self._lanes.add(waiter)
 
     def _is_due(self, name: str, due_ms: int, now_ms: int) -> None:
         if not self._parking.has(name):
@@ -283,12 +332,3 @@ def _nothing(ticket: Ticket) -> object:
     command = ticket.command
     visibility_ms = command.visibility_ms if isinstance(command, c.Lease) else None
     return c.Leased([], 0, visibility_ms or 0)
-
-
-def _refusal(error: Lost) -> RedriveError:
-    """What a failed commit is to the caller: nothing was done, or nobody knows."""
-    if isinstance(error, DiskFull):
-        return StorageFull(str(error), hint="acks and reads go on; free some space", retry_after=5)
-    if isinstance(error, UnknownOutcome):
-        return OutcomeUnknown(str(error), hint="repeat it with the same idempotency key or handle")
-    return Overloaded(f"nothing was done: {error}", hint="repeat the request", retry_after=1)

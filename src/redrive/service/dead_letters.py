@@ -14,7 +14,7 @@ from redrive.domain.errors import InvalidRequest, LimitExceeded, RedriveError
 from redrive.domain.policy import QueuePolicy
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, find_queue, idempotent
-from redrive.service.looking import error_record, payload_of
+from redrive.service.looking import error_record, payload_of, sound
 from redrive.service.work import Commit, Read
 from redrive.storage import commands as c
 from redrive.storage.port import Reader
@@ -42,7 +42,8 @@ def listed(
             return [(stored, policies[_policy_queue(stored)]) for stored in page]
 
         found = context.engine.read(look)
-        items = [_item(stored, policy) for stored, policy in found[:limit]]
+        page = [(one, policy) for one, policy in found[:limit] if _evident(one) or sound(one)]
+        items = [_item(stored, policy) for stored, policy in page]
         more = None
         if len(found) > limit:
             record = found[limit - 1][0].record
@@ -116,7 +117,14 @@ def redrive(
     def finish(result: Any) -> Any:
         if isinstance(result, RedriveError):
             raise result
-        answer = shapes.Redriven(redriven=result.redriven)
+        answer = shapes.Redriven(
+            redriven=result.redriven,
+            skipped_count=sum(result.skipped.values()),
+            skipped=[
+                shapes.SkippedMember(message_id=m.message_id, reason=m.obstacle, detail=m.detail)
+                for m in result.named
+            ],
+        )
         return shapes.Replayed(answer) if result.replayed else answer
 
     return Commit(command, finish)
@@ -160,20 +168,26 @@ def _policy_queue(stored: StoredMessage) -> str:
     return (stored.record.origin if stored.record else None) or stored.queue
 
 
+def _evident(stored: StoredMessage) -> bool:
+    """Whether its record says that it is damaged: it is listed, without what can no longer be trusted."""
+    return stored.record is not None and stored.record.reason == "checksum"
+
+
 def _item(stored: StoredMessage, policy: QueuePolicy) -> shapes.DeadLetterItem:
     facts, record = stored.facts, stored.record
     assert record is not None
+    evident = _evident(stored)
     return shapes.DeadLetterItem(
         message_id=facts.message_id,
         job_key=facts.job_key,
         queue=stored.queue,
-        payload=payload_of(stored, policy),
+        payload=Raw(b"null") if evident else payload_of(stored, policy),
         attempt=facts.attempt,
         delivery=facts.delivery,
         enqueued_at=rfc3339(facts.enqueued_ms),
         message_group_id=record.source_group or None,
         priority=facts.priority,
-        headers=Raw(stored.headers) if stored.headers else Raw(b"{}"),
+        headers=Raw(stored.headers) if stored.headers and not evident else Raw(b"{}"),
         reason=record.reason,
         error=error_record(record.error),
         fingerprint=record.fingerprint,

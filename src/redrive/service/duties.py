@@ -13,13 +13,14 @@ from typing import Final
 from redrive import seams
 from redrive.domain.errors import RedriveError
 from redrive.service.access import Access
+from redrive.service.batching import SLICE
 from redrive.service.committer import Committer
 from redrive.service.statistics import Statistics
 from redrive.storage import commands as c
 from redrive.storage.port import Engine
 
-SLICE: Final = 500
-_SLICES_MAX: Final = 50  # of one duty in a row, before the others have their turn
+_SLICES_MAX: Final = 500  # of one duty in a row, before the others have their turn
+_TICK_SECONDS: Final = 1.0
 _LOG = logging.getLogger("redrive.duties")
 
 
@@ -36,7 +37,7 @@ class Duties:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="redrive-duties", daemon=True)
         self._plan: list[tuple[float, Callable[[], None]]] = [
-            (1.0, self.tick),
+            (_TICK_SECONDS, self.tick),
             (1.0, self.reap),
             (5.0, self.age),
             (5.0, self.finish_deletes),
@@ -45,6 +46,7 @@ class Duties:
         if shared:
             self._plan += [(1.0, self.look_around), (2.0, access.reload)]
         self._last_error = ""
+        self._ticked_at = seams.monotonic()
 
     def start(self) -> None:
         """Begin."""
@@ -61,6 +63,7 @@ class Duties:
         """Write the liveness tick with this node's statistics."""
         rows = self._statistics.changes(seams.wall_ms())
         self._committer.call(c.Tick(rows, self._statistics.node))
+        self._ticked_at = seams.monotonic()
 
     def reap(self) -> None:
         """End the leases whose time is over."""
@@ -75,11 +78,13 @@ class Duties:
         self._slices(lambda: c.Prune(SLICE))
 
     def finish_deletes(self) -> None:
-        """Go on with queues that were deleted."""
-        for name in self._engine.read(lambda reader: reader.deleting(100)):
-            for _ in range(_SLICES_MAX):
-                purged = self._committer.call(c.Purge(name, SLICE, deleting=True))
-                if self._stop.is_set() or not isinstance(purged, c.Purged) or not purged.more:
+        """Go on with queues that were deleted; what another node holds of one is left for the next turn."""
+        slices = iter(range(_SLICES_MAX))  # of all of them together
+        for name in self._engine.read(lambda reader: reader.deleting(_SLICES_MAX)):
+            for _ in slices:
+                purged = self._slice(c.Purge(name, SLICE, deleting=True))
+                goes_on = isinstance(purged, c.Purged) and purged.more and purged.removed
+                if self._stop.is_set() or not goes_on:
                     break
 
     def look_around(self) -> None:
@@ -88,9 +93,15 @@ class Duties:
 
     def _slices(self, command: Callable[[], c.Command]) -> None:
         for _ in range(_SLICES_MAX):
-            done = self._committer.call(command())
+            done = self._slice(command())
             if self._stop.is_set() or not isinstance(done, int) or done < SLICE:
                 return
+
+    def _slice(self, command: c.Command) -> object:
+        """One of several in a row: the tick has its turn between them, lest it looks like an outage."""
+        if seams.monotonic() - self._ticked_at >= _TICK_SECONDS:
+            self.tick()
+        return self._committer.call(command)
 
     def _loop(self) -> None:
         due = {number: seams.monotonic() + every for number, (every, _) in enumerate(self._plan)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import msgspec
@@ -16,15 +17,16 @@ from redrive.domain.errors import InvalidRequest, MessageNotFound
 from redrive.domain.facts import PREVIOUS, Slot
 from redrive.domain.policy import QueuePolicy
 from redrive.domain.redaction import redacted
+from redrive.domain.standing import shown
 from redrive.service import statistics
 from redrive.service.access import Caller
 from redrive.service.context import Context, find_queue
 from redrive.service.work import Read
-from redrive.storage.execute.settle import state_name
 from redrive.storage.port import Reader
 from redrive.storage.values import Attempt, DeadLetter, StoredMessage
 
 _NO_HEADERS = Raw(b"{}")
+_LOG = logging.getLogger("redrive.service")
 
 
 def stats(context: Context, caller: Caller, request: shapes.QueueStatsGet, _key: Idempotency | None) -> Read:
@@ -76,7 +78,7 @@ def messages(context: Context, caller: Caller, request: shapes.MessageList, _key
 
         found, now_ms = context.engine.read(look)
         page = found[:limit]
-        items = [shapes.MessageItem(**view(stored, queue.policy, now_ms)) for stored in page]
+        items = [shapes.MessageItem(**view(one, queue.policy, now_ms)) for one in page if sound(one)]
         more = str(page[-1].facts.id) if len(found) > limit else None
         return shapes.MessagePage(items=items, next_cursor=more)
 
@@ -91,6 +93,8 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
             stored = reader.message(request.message_id)
             if stored is None or not may_see(caller, stored):
                 return None
+            if not sound(stored):
+                raise MessageNotFound(f"message {request.message_id} is damaged on disk and cannot be shown")
             queue = reader.queue(stored.queue)
             policy = queue.policy if queue else QueuePolicy()
             return (
@@ -111,6 +115,16 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
         )
 
     return Read(run)
+
+
+def sound(stored: StoredMessage) -> bool:
+    """Whether the message is as it was published; one that is not cannot be shown, and is logged.
+
+    When its turn comes, a damaged message becomes a dead letter with the reason ``checksum``.
+    """
+    if not stored.sound:
+        _LOG.error("message %s of queue %s is damaged on disk", stored.facts.message_id, stored.queue)
+    return stored.sound
 
 
 def may_see(caller: Caller, stored: StoredMessage) -> bool:
@@ -140,7 +154,7 @@ def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, A
         "message_id": facts.message_id,
         "job_key": facts.job_key,
         "queue": stored.queue,
-        "state": state_name(facts, now_ms),
+        "state": shown(facts, now_ms, at_head=stored.at_head),
         "payload": payload_of(stored, policy),
         "attempt": facts.attempt,
         "delivery": facts.delivery,

@@ -17,6 +17,7 @@ from redrive.contract.instants import plain, rfc3339
 from redrive.domain import limits
 from redrive.domain.errors import ConfirmationRequired, Conflict, InvalidRequest, Overloaded, RedriveError
 from redrive.service.access import Caller
+from redrive.service.batching import SLICE
 from redrive.service.context import Context, audit, find_queue, idempotent, see
 from redrive.service.work import Commit, Read
 from redrive.storage import commands as c
@@ -29,7 +30,6 @@ _POLICY = (
     "redrive_policy", "require_receipt_handle",
 )  # fmt: skip
 _UNLIMITED_BY_ZERO = ("max_in_flight", "max_per_second")
-_PURGE_SLICE = 500
 _HELD_SECONDS = 0.05  # until another node's transaction may have let go
 _TOKEN_SECONDS = 600
 
@@ -64,8 +64,8 @@ def update(context: Context, caller: Caller, request: shapes.QueueUpdate, _key: 
         queue = find_queue(context, caller, request.name)
         if request.dead_letter_queue is not None:
             see(caller, request.dead_letter_queue)
-        if request.type is not None and request.type != queue.kind:
-            raise Conflict(f"the type of queue {queue.name} is {queue.kind} and cannot become {request.type}")
+        if request.type is not None and request.type != queue.type:
+            raise Conflict(f"the type of queue {queue.name} is {queue.type} and cannot become {request.type}")
         row = audit(caller, "queue.update", request.name)
         settings = _settings(request)
         command = c.UpdateQueue(request.name, settings, request.dead_letter_queue, row)
@@ -172,7 +172,7 @@ def _purge(context: Context, name: str, before_ms: int | None, *, deleting: bool
     removed, deadline = 0, seams.monotonic() + limits.WAIT_SECONDS_MAX
     progressed_at, pause = seams.monotonic(), threading.Event()
     while True:
-        answer = context.committer.call(c.Purge(name, _PURGE_SLICE, before_ms, deleting))
+        answer = context.committer.call(c.Purge(name, SLICE, before_ms, deleting))
         if isinstance(answer, RedriveError):
             raise answer
         assert isinstance(answer, c.Purged)
@@ -229,7 +229,7 @@ def record(queue: Queue) -> shapes.QueueRecord:
     retry = policy.retry_policy
     return shapes.QueueRecord(
         name=queue.title,
-        type=queue.kind,
+        type=queue.type,
         dead_letter_queue=queue.dead_letter_name,
         retry_policy=shapes.RetryPolicyRecord(
             base_seconds=plain(retry.base_seconds),

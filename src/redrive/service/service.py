@@ -19,10 +19,11 @@ from redrive.service.access import SYSTEM, Access, Caller
 from redrive.service.committer import Committer
 from redrive.service.context import Context
 from redrive.service.duties import Duties
+from redrive.service.failures import read_refused
 from redrive.service.statistics import Statistics
 from redrive.service.work import Commit, Read, Work
 from redrive.storage.execute import Outcome
-from redrive.storage.port import Engine
+from redrive.storage.port import Damaged, Engine, Lost
 
 _SWITCH_SECONDS = 0.0005  # beside a busy thread a commit otherwise waits for a slice of 5 ms
 UseCase = Callable[[Context, Caller, Any, Idempotency | None], Work]
@@ -67,6 +68,20 @@ class ServiceSettings(msgspec.Struct, frozen=True):
     auto_create_queues: bool = True
     backup_directory: Path | None = None
     api_key: str | None = None
+
+
+def _named(run: Callable[[], Any]) -> Callable[[], Any]:
+    """A read whose failures are refusals."""
+
+    def named() -> Any:
+        try:
+            return run()
+        except (Lost, Damaged) as error:
+            raise read_refused(error) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of what a row holds
+            raise read_refused(Damaged(f"stored rows are damaged: {error}")) from error
+
+    return named
 
 
 class Service:
@@ -125,7 +140,8 @@ class Service:
         use_case = USE_CASES.get(capability_id)
         if use_case is None:
             raise NotFound(f"capability {capability_id} is not found")
-        return use_case(self._context, caller, request, idempotency)
+        work = use_case(self._context, caller, request, idempotency)
+        return Read(_named(work.run)) if isinstance(work, Read) else work
 
     def call(
         self,
@@ -149,6 +165,10 @@ class Service:
         if self._stopped:
             return "stopping"
         return self.committer.trouble()
+
+    def full(self) -> str | None:
+        """Why new work is refused while acks and reads go on, or None."""
+        return None if self._stopped else self.committer.full()
 
     def close(self) -> None:
         """Finish what was accepted, stop the duties, close the store."""

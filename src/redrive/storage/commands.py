@@ -11,8 +11,9 @@ from collections.abc import Callable
 import msgspec
 
 from redrive.domain.errors import RedriveError
+from redrive.domain.facts import Obstacle
 from redrive.domain.fingerprint import ErrorInfo
-from redrive.storage.values import AuditRow, Claimed, DeadFilter, KeyRow, Kind, Queue, QueueState
+from redrive.storage.values import AuditRow, Claimed, DeadFilter, KeyRow, Queue, QueueState, Type
 
 Visible = Callable[[str], bool]
 
@@ -72,7 +73,7 @@ class Publish(Command):
 
 class Lease(Command):
     """→ :class:`Leased`. ``visibility_ms`` None: the queue's default. ``wait_seconds`` is the committer's:
-    how long the command may wait for a first message."""
+    how long the command may wait for a first message; ``company`` are consumers who wait with it."""
 
     queue: str
     max_messages: int
@@ -80,6 +81,7 @@ class Lease(Command):
     consumer_id: str | None = None
     auto_create: bool = True
     wait_seconds: float = 0.0
+    company: frozenset[str] = frozenset()
 
     @property
     def cost(self) -> float:
@@ -196,11 +198,22 @@ class Redrive(Command):
     audit: AuditRow | None = None
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """A member that stayed: ``obstacle`` as a plan's item names it, ``detail`` for a person."""
+
+    message_id: str
+    obstacle: Obstacle
+    detail: str
+
+
 class Redriven(msgspec.Struct):
-    """``redriven`` counts members accepted; ``skipped`` maps why to how many."""
+    """``redriven`` counts members accepted; ``skipped`` maps why to how many were not, ``named`` are the
+    first of those, at most ``REDRIVE_SKIPPED_MAX``.
+    """
 
     redriven: int
     skipped: dict[str, int] = {}
+    named: list[Skipped] = []
     replayed: bool = False
 
 
@@ -208,7 +221,7 @@ class CreateQueue(Command):
     """→ :class:`Created`. ``settings`` are the given ones only, by policy field."""
 
     name: str
-    kind: Kind | None
+    kind: Type | None
     dead_letter_queue: str | None
     settings: dict[str, object]
     idempotent: Idempotent | None = None
@@ -250,11 +263,10 @@ class Purge(Command):
 
 
 class Purged(msgspec.Struct):
-    """How many went; ``counts`` by state."""
+    """How many went, and whether there are more."""
 
     removed: int
     more: bool
-    counts: dict[str, int] = {}
 
 
 class WriteAudit(Command):

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeVar
 import msgspec
 
 from redrive.domain.facts import Facts
+from redrive.domain.standing import Shown
 from redrive.storage.values import (
     Acked,
     Attempt,
@@ -47,6 +48,10 @@ class DiskFull(Lost):
 
 class UnknownOutcome(Lost):
     """The connection broke inside COMMIT and nobody could say what became of it."""
+
+
+class Damaged(Exception):
+    """Stored rows hold what was never written: who needs them is refused, others go on. Nothing was done."""
 
 
 class LeaseTerms(msgspec.Struct, frozen=True):
@@ -129,8 +134,8 @@ class Transaction(Protocol):
         """Write live, next_position, head_due_ms, busy and blocked."""
         ...
 
-    def head_due(self, group_id: int) -> int | None:
-        """The due time of the group's message at rest with the lowest position, or None."""
+    def head(self, group_id: int) -> tuple[int, int] | None:
+        """Number and due time of the group's message at rest with the lowest position, or None."""
         ...
 
     # -- selections
@@ -297,7 +302,7 @@ class Reader(Protocol):
         ...
 
     def messages(
-        self, queue: Queue, state: str | None, since_ms: int | None, after_id: int, limit: int
+        self, queue: Queue, state: Shown | None, since_ms: int | None, after_id: int, limit: int
     ) -> list[StoredMessage]:
         """Messages by number after ``after_id``, of one contract state if given."""
         ...

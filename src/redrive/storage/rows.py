@@ -61,8 +61,8 @@ def attempt_from(row: Row) -> Attempt:
 
 
 def stored_from(row: Row) -> StoredMessage:
-    """Facts, queue name and state, group key, headers, body."""
+    """Facts, queue name and state, group key, headers, body, whether at the head of its group."""
     facts = facts_from(row)
-    name, state, group_key, headers, body = row[FACTS_COLUMNS:]
+    name, state, group_key, headers, body, at_head = row[FACTS_COLUMNS:]
     title = name.split("/", 2)[2] if state == "deleting" else name
-    return StoredMessage(facts, title, group_key, headers, body, facts.body_hash)
+    return StoredMessage(facts, title, group_key, headers, body, facts.body_hash, bool(at_head))

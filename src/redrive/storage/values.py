@@ -12,7 +12,8 @@ from redrive.domain import limits
 from redrive.domain.facts import AttemptEnd, Facts, Reason
 from redrive.domain.policy import QueuePolicy
 
-Kind = Literal["standard", "fifo"]
+Type = Literal["standard", "fifo"]
+Kind = Literal["standard", "fifo", "unset"]  # unset: made by a consume; the first message or create decides
 QueueState = Literal["active", "paused", "deleting"]
 _CHECKSUM = hashlib.blake2b(digest_size=8, usedforsecurity=False)  # a copy costs less than a new one
 CONSUMERS_KEPT = 1_000  # distinct consumers of one slot that are told apart
@@ -42,6 +43,11 @@ class Queue(msgspec.Struct):
     def title(self) -> str:
         """The name that it was made under; a queue being deleted has given its name up already."""
         return self.name.split("/", 2)[2] if self.state == "deleting" else self.name
+
+    @property
+    def type(self) -> Type:
+        """Its kind as the contract shows it."""
+        return "fifo" if self.grouped else "standard"
 
     @property
     def grouped(self) -> bool:
@@ -232,7 +238,10 @@ class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredMessage(msgspec.Struct):
-    """One message as an operator sees it: facts, body, and its open dead-letter record if any."""
+    """One message as an operator sees it: facts, body, and its open dead-letter record if any.
+
+    ``at_head``: as ``domain.standing`` has it.
+    """
 
     facts: Facts
     queue: str
@@ -240,7 +249,15 @@ class StoredMessage(msgspec.Struct):
     headers: bytes | None
     body: bytes
     body_hash: bytes
+    at_head: bool
     record: DeadLetter | None = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether id, job key, headers and body are what was published."""
+        message_id = self.facts.message_id
+        job_key = None if self.facts.job_key == message_id else self.facts.job_key  # None stands for the id
+        return is_sound(message_id, job_key, self.headers, self.body, self.body_hash)
 
 
 class DeadGroup(msgspec.Struct):
@@ -303,6 +320,16 @@ def body_hash(message_id: str, job_key: str | None, headers: bytes | None, body:
         b"%b\x00%b\x00%b\x00%b" % (message_id.encode(), (job_key or "").encode(), headers or b"", body)
     )
     return hashed.digest()
+
+
+def is_sound(
+    message_id: str, job_key: str | None, headers: bytes | None, body: bytes, checksum: bytes
+) -> bool:
+    """Whether the checksum is right; of a damaged row the values may not even have their types."""
+    try:
+        return body_hash(message_id, job_key, headers, body) == checksum
+    except (AttributeError, TypeError):
+        return False
 
 
 def merged_groups(groups: Iterable[DeadGroup], limit: int) -> list[DeadGroup]:

@@ -13,6 +13,7 @@ from redrive.transports.port import Delivery, Entry, Lease, Nacked, Published, e
 
 Answer = TypeVar("Answer")
 RELEASE_SECONDS = 5.0
+CONSUME_SECONDS = (5.0, 30.0)
 
 
 class Carrier(Protocol):
@@ -146,7 +147,7 @@ class ContractTransport:
             "consumer_id": consumer_id,
             "view": "messages",
         }
-        answer = self._typed("queue.consume", request, _Consumed)
+        answer = self._typed("queue.consume", request, _Consumed, _useful_seconds(visibility_timeout))
         return Lease(answer.messages, answer.lease_seconds)
 
     def ack(self, queue: str, items: Sequence[tuple[str, str]]) -> list[bool | RedriveError]:
@@ -204,6 +205,15 @@ class ContractTransport:
     def close(self) -> None:
         """Give connections back; the transport is not used again."""
         self._carrier.close()
+
+
+def _useful_seconds(visibility_timeout: float | None) -> float | None:
+    """How long an answer with leases is worth waiting for: no longer than they last. The sooner a connection
+    that fell silent is given up, the sooner another one works."""
+    if visibility_timeout is None:
+        return None
+    least, most = CONSUME_SECONDS
+    return min(max(visibility_timeout, least), most)
 
 
 def _settle(queue: str, message_id: str, receipt_handle: str) -> dict[str, Any]:

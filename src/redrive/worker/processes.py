@@ -162,7 +162,8 @@ def _child(handler: Handler, consumer_id: str, pipe: Connection, ends_at: Any) -
         def run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
             return loop.run(coroutine)
 
-        pipe.send_bytes(_READY)
+        with contextlib.suppress(OSError):  # the parent died meanwhile: the loop ends at once
+            pipe.send_bytes(_READY)
         while (message := _received(pipe)) is not None:
             delivery = msgspec.json.decode(message, type=Delivery)
             outcome = execution.run(delivery, proof, run_coroutine)

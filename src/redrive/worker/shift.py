@@ -113,8 +113,8 @@ class Shift:
 
     def _thread(self, name: str, duty: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=duty, name=f"redrive-{name}", daemon=True)
-        self._threads[name] = thread
         thread.start()
+        self._threads[name] = thread
         return thread
 
     def ready(self) -> tuple[bool, str]:
@@ -227,10 +227,10 @@ class Shift:
         """
         self._stopping.set()
         waiting = self.holdings.close()
-        back = self._thread("give-back", lambda: self._give_back(waiting))
+        back = self._give_back_beside(waiting)
         self._finish_running()
         ends_at = seams.monotonic() + self._settings.wait_seconds + _SETTLE_SECONDS
-        _join([back, *filter(None, [self._threads.get("lease")])], ends_at)
+        _join(filter(None, [back, self._threads.get("lease")]), ends_at)
         if not self._settler.wait_empty(ends_at - seams.monotonic()):
             _LOG.warning("stopped with settlements unanswered; those jobs come again")
         self._ended.set()
@@ -242,6 +242,13 @@ class Shift:
         _join(self._slots, seams.monotonic() + _SLOTS_SECONDS)
         if self._health is not None:
             self._health.close()
+
+    def _give_back_beside(self, leases: Iterable[Held]) -> threading.Thread | None:
+        try:
+            return self._thread("give-back", lambda: self._give_back(leases))
+        except RuntimeError:  # no memory for a thread: a handler may have taken it all
+            self._give_back(leases)
+            return None
 
     def _give_back(self, leases: Iterable[Held]) -> None:
         give_back(self._transport, self._settings.queue, self.holdings, leases)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.database import wait_for
 
-from redrive.domain.errors import Conflict
+from redrive.domain.errors import Conflict, StaleReceipt
 from redrive.storage import commands as c
 from redrive.storage.execute import apply
 from redrive.storage.execute.batch import Outcome
@@ -47,9 +47,18 @@ def publish(queue: str, *groups: str) -> c.Publish:
     return c.Publish(queue, [c.Entry(b"1", group=group) for group in groups])
 
 
-def create(queue: str, kind: Any = "standard", **settings: object) -> c.CreateQueue:
+def create(
+    queue: str, kind: Any = "standard", dead_letter: str | None = None, **settings: object
+) -> c.CreateQueue:
     """A queue with these settings."""
-    return c.CreateQueue(queue, kind, None, settings)
+    return c.CreateQueue(queue, kind, dead_letter, settings)
+
+
+def head_ends(engine: PostgresEngine, message: Claimed) -> int:
+    """When the lease of this message ends."""
+    found = engine.read(lambda reader: reader.message(message.message_id))
+    assert found is not None
+    return found.facts.lease_until_ms
 
 
 def update(queue: str, **settings: object) -> c.UpdateQueue:
@@ -199,6 +208,173 @@ def test_prune_holds_no_group_while_it_waits(nodes: Nodes, postgres_url: str) ->
         "groups",
     )
     assert deadlocks(nodes, postgres_url) == 0
+
+
+@pytest.mark.parametrize("stop", ["queues_by_id", "write_groups"])
+def test_an_update_and_a_settle_beside_a_settle_of_the_same_group(
+    nodes: Nodes, postgres_url: str, stop: str
+) -> None:
+    """Queues are locked before groups, also by a batch that learns of them from its messages."""
+    one, other = nodes
+    batch(one, create("jobs", "fifo"), publish("jobs", "a"))
+    [head] = lease(one)
+    extend = c.Extend(head.message_id, head.handle, visibility_ms=90_000)
+    nack = c.Nack(head.message_id, head.handle, delay_ms=0)
+    _, [updated, answer] = crossed(
+        postgres_url, one, [nack], other, [update("jobs", max_retries=3), extend], stop
+    )
+    assert deadlocks(nodes, postgres_url) == 0
+    assert updated.policy.max_retries == 3
+    assert isinstance(answer, StaleReceipt)
+
+
+def test_an_update_of_the_dead_letter_queue_beside_a_death(nodes: Nodes, postgres_url: str) -> None:
+    """The queue that a dead letter goes to is locked before the groups too."""
+    one, other = nodes
+    batch(one, create("jobs", "fifo", fifo_on_dead="continue"), publish("jobs", "a", "a"))
+    [first] = lease(one)
+    batch(one, c.Reject(first.message_id, first.handle))
+    [dead], [second] = lease(one, "jobs.dlq"), lease(one)
+    ours = [c.Reject(second.message_id, second.handle)]
+    theirs = [update("jobs.dlq", max_retries=3), c.Nack(dead.message_id, dead.handle)]
+    [buried], [_, back] = crossed(postgres_url, one, ours, other, theirs, "queues")
+    assert deadlocks(nodes, postgres_url) == 0
+    assert (buried.state, back.state) == ("dead", "dead")
+
+
+def test_leases_end_beside_an_update_and_a_settle(nodes: Nodes, postgres_url: str) -> None:
+    """The reaper and retention lock in the same order."""
+    one, other = nodes
+    batch(one, create("jobs", "fifo"), publish("jobs", "a"))
+    [head] = batch(one, c.Lease("jobs", 1, 1))[0].messages
+    ack = c.Ack([(head.message_id, head.handle)])
+    wait_for(lambda: one.read(lambda reader: reader.now_ms) > head_ends(one, head), SECONDS, "its end")
+    crossed(postgres_url, one, [c.Expire()], other, [update("jobs", max_retries=3), ack], "queues_by_id")
+    assert deadlocks(nodes, postgres_url) == 0
+
+
+def test_plain_messages_beside_those_of_a_group(nodes: Nodes, postgres_url: str) -> None:
+    """The queues of all messages of a batch are locked before any group."""
+    one, other = nodes
+    batch(
+        one,
+        create("jobs", "fifo"),
+        publish("jobs", "a"),
+        create("plain"),
+        c.Publish("plain", [c.Entry(b"1")]),
+    )
+    [head], [single] = lease(one), lease(one, "plain")
+    nacks = [c.Nack(m.message_id, m.handle, delay_ms=0) for m in (head, single)]
+    extend = c.Extend(head.message_id, head.handle, visibility_ms=90_000)
+    crossed(postgres_url, one, nacks, other, [update("plain", max_retries=3), extend], "queues_by_id")
+    assert deadlocks(nodes, postgres_url) == 0
+
+
+def test_a_queue_met_later_is_not_waited_for(nodes: Nodes, postgres_url: str) -> None:
+    """A batch that holds the queue that it names runs again when its messages' queue is held alone."""
+    one, other = nodes
+    batch(one, create("jobs"), create("more"), c.Publish("jobs", [c.Entry(b"1")]))
+    [message] = lease(one)
+    ours = [
+        c.Publish("more", [c.Entry(b"1")]),
+        c.Extend(message.message_id, message.handle, visibility_ms=9_000),
+    ]
+    theirs = [update("jobs", max_retries=3), update("more", max_retries=3)]
+    [_, extended], _ = crossed(postgres_url, one, ours, other, theirs, "queues_by_id")
+    assert deadlocks(nodes, postgres_url) == 0
+    assert extended.state == "leased"
+
+
+def test_queues_are_locked_in_one_order(nodes: Nodes, postgres_url: str) -> None:
+    """Those with a limit first, also by a batch that learns of its queues from its messages."""
+    one, other = nodes
+    batch(one, create("free"), create("limited", max_in_flight=9))
+    messages = []
+    for queue in ("free", "limited"):
+        batch(one, c.Publish(queue, [c.Entry(b"1")]))
+        messages += lease(one, queue)
+    extends = [c.Extend(m.message_id, m.handle, visibility_ms=90_000) for m in messages]
+    changes = [update("free", max_retries=3), update("limited", max_retries=3)]
+    works = [
+        threading.Thread(target=batch, args=(other, *changes)),
+        threading.Thread(target=batch, args=(one, *extends)),
+    ]
+    waits = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as admin,
+        psycopg.connect(postgres_url) as third,
+    ):
+        third.execute("SELECT 1 FROM redrive.queues WHERE name = 'limited' FOR UPDATE")
+        for waiting, work in enumerate(works, start=1):
+            work.start()
+            wait_for(
+                lambda waiting=waiting: admin.execute(waits.encode()).fetchone() == (waiting,),
+                SECONDS,
+                "a node to wait",
+            )
+        third.commit()
+        for work in works:
+            work.join(SECONDS)
+            assert not work.is_alive()
+    assert deadlocks(nodes, postgres_url) == 0
+
+
+def test_a_create_beside_a_change_of_the_same_queue(nodes: Nodes, postgres_url: str) -> None:
+    """What a create looks at is locked with the first locks of its batch."""
+    one, other = nodes
+    batch(one, create("jobs", "fifo"), publish("jobs", "a"), create("more"))
+    [head] = lease(one)
+    nack = c.Nack(head.message_id, head.handle, delay_ms=0)
+    extend = c.Extend(head.message_id, head.handle, visibility_ms=90_000)
+    crossed(
+        postgres_url,
+        one,
+        [nack, create("new", dead_letter="more")],
+        other,
+        [update("more", max_retries=3), extend],
+        "write_groups",
+    )
+    assert deadlocks(nodes, postgres_url) == 0
+
+
+def test_two_nodes_create_over_the_same_implicit_queue(nodes: Nodes, postgres_url: str) -> None:
+    """Nobody who has read the implicit queue raises a shared lock."""
+    one, other = nodes
+    batch(one, c.Publish("jobs", [c.Entry(b"1")]))
+    again = create("jobs", max_retries=3)
+    [first], [second] = crossed(postgres_url, one, [again], other, [again], "update_queue")
+    assert deadlocks(nodes, postgres_url) == 0
+    assert (first.queue.policy, second.queue.policy) == (first.queue.policy,) * 2
+
+
+def test_two_first_messages_decide_once(nodes: Nodes, postgres_url: str) -> None:
+    """Of two nodes that publish first into what a consume has made, the later goes by the first one's."""
+    one, other = nodes
+    assert lease(one) == []
+    plain = c.Publish("jobs", [c.Entry(b"1")])
+    [[first]], [[second]] = crossed(postgres_url, one, [publish("jobs", "a")], other, [plain])
+    assert [m.message_id for m in lease(one)] == [first.message_id, second.message_id]
+    assert [m.group_key for m in batch(one, publish("jobs", "b")) and lease(one)] == ["b"]
+
+
+def test_a_redrive_is_repeated_rather_than_waits_with_groups(nodes: Nodes, postgres_url: str) -> None:
+    """A queue that a late phase meets, and that another node holds alone, is not waited for."""
+    one, other = nodes
+    batch(
+        one, create("jobs", "fifo"), publish("jobs", "a"), create("more"), c.Publish("more", [c.Entry(b"1")])
+    )
+    [head], [single] = lease(one), lease(one, "more")
+    batch(one, c.Reject(single.message_id, single.handle))
+    extend = c.Extend(head.message_id, head.handle, visibility_ms=90_000)
+    redrive = c.Redrive(DeadFilter(queue="more"), 9, explicit=False)
+    [_, redriven], _ = crossed(
+        postgres_url, one, [extend, redrive], other, [update("more", max_retries=3), extend], "select_dead"
+    )
+    assert deadlocks(nodes, postgres_url) == 0
+    assert redriven.redriven == 1
 
 
 def test_a_redrive_does_not_wait_for_leases(nodes: Nodes, postgres_url: str) -> None:

@@ -40,9 +40,21 @@ def lease(engine: PostgresEngine, count: int) -> list[Any]:
 
 def pages(connection: psycopg.Connection, queue_id: int, floor: int) -> int:
     """How many pages a claim of one message reads when it begins to look at ``floor``."""
-    values = [b.int8(queue_id), b.int4s([0]), b.int8(2**62), b.int8(1), b.int8(2**40), b.int8s([floor])]
+    return read_by(
+        connection, "claim",
+        b.int8(queue_id), b.int4s([0]), b.int8(2**62), b.int8(1), b.int8(2**40), b.int8s([floor]),
+    )  # fmt: skip
+
+
+def pages_for_heads(connection: psycopg.Connection, queue_id: int, floor: int) -> int:
+    """The same of the look for one due group."""
+    return read_by(connection, "due_groups", b.int8(queue_id), b.int8(2**62), b.int8(1), b.int8(floor))
+
+
+def read_by(connection: psycopg.Connection, statement: str, *values: b.Parameter) -> int:
+    """How many pages a statement reads with these values."""
     result = connection.pgconn.exec_params(
-        b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + SQL["claim"].sql.encode(),
+        b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + SQL[statement].sql.encode(),
         values,
         param_formats=[pq.Format.BINARY] * len(values),
     )
@@ -80,6 +92,62 @@ def test_a_claim_under_an_old_snapshot_reads_few_pages(
             with_floor = pages(admin, queue.id, node._floors.of((queue.id, 0)))
         assert with_floor * 10 < without, (with_floor, without)
         assert len(lease(node, BATCH)) == 1
+
+
+def test_a_look_for_heads_under_an_old_snapshot_reads_few_pages(
+    node: PostgresEngine, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for the heads of FIFO groups."""
+    monkeypatch.setattr(floors, "TRAIL_MS", 0)
+    groups: list[Any] = [c.Entry(b"{}", group=f"g{n}") for n in range(BATCH)]
+    do(node, c.Publish("jobs", groups))
+    [queue] = node.read(lambda reader: reader.queue_page("", 1))
+    with psycopg.connect(postgres_url) as old:
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT count(*) FROM redrive.messages")  # the snapshot is taken here, and stays
+        for _ in range(BATCHES // 2):
+            do(node, c.Ack([(m.message_id, m.handle) for m in lease(node, BATCH)]))
+            do(node, c.Publish("jobs", groups))
+        assert len(lease(node, 1)) == 1
+        with psycopg.connect(settings(postgres_url, "redrive", "writer")) as admin:
+            without = pages_for_heads(admin, queue.id, 0)
+            with_floor = pages_for_heads(admin, queue.id, node._floors.of((queue.id, floors.HEADS)))
+        assert with_floor * 5 < without, (with_floor, without)
+        assert len(lease(node, BATCH)) == BATCH - 1
+
+
+def test_a_head_below_the_floor_is_found(node: PostgresEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another node's head that is due long since: at once when nothing else is due, else by the look from
+    the bottom; this node's own lowers the floor."""
+    monkeypatch.setattr(floors, "SWEEP_SECONDS", 1e9)
+    do(node, c.Publish("jobs", [c.Entry(b"{}", group=name) for name in "ab"]))
+    [queue] = node.read(lambda reader: reader.queue_page("", 1))
+    key = (queue.id, floors.HEADS)
+    [first] = lease(node, 1)
+    node._floors.reached(key, 2**62)
+    [second] = lease(node, 10)
+    assert second.group_key == "b"
+    node._floors.reached(key, 2**62)
+    do(node, c.Nack(second.message_id, second.handle, delay_ms=0))
+    do(node, c.Nack(first.message_id, first.handle, delay_ms=0))
+    assert 0 < node._floors.of(key) < 2**61
+    assert len(lease(node, 10)) == 2
+
+
+def test_a_head_below_the_floor_waits_for_the_next_look(
+    node: PostgresEngine, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While others are due above the floor it is passed over (the control), until the next look."""
+    monkeypatch.setattr(floors, "SWEEP_SECONDS", 1e9)
+    do(node, c.Publish("jobs", [c.Entry(b"{}", group=name) for name in "abc"]))
+    assert len(lease(node, 1)) == 1
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("UPDATE redrive.groups SET head_due_ms = head_due_ms - 100000 WHERE key = 'c'")
+    assert [m.group_key for m in lease(node, 1)] == ["b"], "the control"
+    monkeypatch.setattr(floors, "SWEEP_SECONDS", 0.0)
+    do(node, c.Publish("jobs", [c.Entry(b"{}", group="d")]))
+    node._floors._sweep_at = 0.0
+    assert [m.group_key for m in lease(node, 1)] == ["c"]
 
 
 def test_what_is_committed_late_below_the_floor_is_found(

@@ -66,6 +66,7 @@ def test_plans_are_what_the_headers_say(filled: str) -> None:
                     wrong.append(f"{statement.name}: {missing}\n{plan}")
         assert not wrong, "\n\n".join(wrong)
         assert "Tid Scan on messages" in explain(admin, SQL["lease"].sql)
+        assert "Tid Scan on groups" in explain(admin, SQL["busy_groups"].sql)
 
 
 def test_a_missing_index_would_be_noticed(filled: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from redrive.cli.failures import NO, USAGE, Refusal
-from redrive.cli.output import Column, progress
+from redrive.cli.output import Column, note, progress
 from redrive.cli.session import LIMIT, Limit, Options, Session, command
 
 app = typer.Typer(help="Dead letters: list, groups, show, redrive.", no_args_is_help=True)
@@ -64,6 +64,7 @@ ATTEMPTS: Final[tuple[Column, ...]] = (
     "leased_at",
     "ended_at",
 )
+SKIPPED: Final[tuple[Column, ...]] = ("message_id", "reason", "detail")
 
 
 @command(app, "list", groups={"select": SELECT})
@@ -126,7 +127,8 @@ def redrive(
 ) -> None:
     """Send dead letters back to their queue with a fresh attempt budget; they keep their ids.
 
-    Name what to send: --id, a filter, or --all. Exit code 1 when nothing matched.
+    Name what to send: --id, a filter, or --all. What is skipped is listed with why. Exit code 1 when nothing
+    was redriven.
     """
     request = {
         "queue": queue,
@@ -146,12 +148,17 @@ def redrive(
             done = session.client.call("queue.dlq.redrive", {**request, "max_messages": asked})
             redriven += done["redriven"]
             advance(done["redriven"])
-            if done["redriven"] < asked:
+            if done["redriven"] < asked:  # so that only the last call can have skipped something
                 break
     if session.out.as_json:
         session.out.json({**done, "redriven": redriven})
     else:
-        session.out.line(f"{redriven} redriven to {queue.removesuffix('.dlq')}")
+        stayed = f", {done['skipped_count']} skipped" if done["skipped_count"] else ""
+        session.out.line(f"{redriven} redriven to {queue.removesuffix('.dlq')}{stayed}")
+        if done["skipped"]:
+            session.out.table(done["skipped"], SKIPPED, empty="")
+        if more := done["skipped_count"] - len(done["skipped"]):
+            note(f"{more} more were skipped")
     if not redriven:
         raise typer.Exit(NO)
 

@@ -18,6 +18,7 @@ from redrive.contract.shapes.dead import (
     DeadLetterRedrive,
     GroupList,
     Redriven,
+    SkippedMember,
 )
 from redrive.contract.shapes.keys import (
     AuditList,
@@ -106,5 +107,5 @@ __all__ = [
     "QueueGet", "QueueList", "QueuePage", "QueuePause", "QueuePolicy", "QueuePurge", "QueuePurged",
     "QueueRecord", "QueueResume", "QueueStats", "QueueStatsGet", "QueueUpdate", "RedriveMark",
     "Redriven", "Release", "ReleaseDone", "Replayed", "Request", "RetryPolicyFields",
-    "RetryPolicyRecord", "in_order",
+    "RetryPolicyRecord", "SkippedMember", "in_order",
 ]  # fmt: skip

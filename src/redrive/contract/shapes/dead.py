@@ -19,6 +19,7 @@ from redrive.contract.shapes.bounds import (
 )
 from redrive.contract.shapes.messages import ErrorRecord
 from redrive.domain import limits
+from redrive.domain.facts import Obstacle
 
 DeadReason = Literal["max_attempts", "rejected", "lease_expired", "undecodable", "expired", "checksum"]
 DEAD_REASONS: tuple[str, ...] = (
@@ -118,8 +119,22 @@ class GroupList(Answer, kw_only=True):
     next_cursor: str | None = None
 
 
+class SkippedMember(Answer, kw_only=True):
+    """A member that was not redriven. ``reason``: ``in_use`` (leased from the dead-letter queue),
+    ``skipped`` (a limit or policy forbids it), ``gone`` or ``moved_elsewhere``; ``detail`` is for people.
+    """
+
+    message_id: str
+    reason: Obstacle
+    detail: str
+
+
 class Redriven(Answer, kw_only=True):
-    """How many members were accepted; ``plan_id`` is null until plans exist."""
+    """How many members were accepted; ``plan_id`` is null until plans exist. ``skipped_count`` says how many
+    of the selected were not, ``skipped`` names the first of them.
+    """
 
     redriven: int
     plan_id: str | None = None
+    skipped_count: int
+    skipped: Annotated[list[SkippedMember], Meta(max_length=limits.REDRIVE_SKIPPED_MAX)]

@@ -29,9 +29,10 @@ from redrive.contract.shapes.bounds import (
 )
 from redrive.domain import limits
 from redrive.domain.errors import RedriveError
+from redrive.domain.standing import Shown
 
 Previous = Literal["lost", "nack", "released"]
-State = Literal["delayed", "ready", "leased", "waiting", "dead"]
+State = Shown
 ErrorText = Annotated[
     str | dict[str, Any],
     Meta(description="A string or {`type`,`message`,`stack`}; cut at 16 KiB with a marker."),

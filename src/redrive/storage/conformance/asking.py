@@ -6,9 +6,11 @@ from typing import Any
 
 from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import error_info
+from redrive.domain.standing import STANDINGS, Shown, shown
 from redrive.storage import commands as c
 from redrive.storage.conformance.rig import Rig
-from redrive.storage.values import DeadFilter
+from redrive.storage.port import Reader
+from redrive.storage.values import DeadFilter, QueueCounts
 
 
 def refused(kind: type[RedriveError], action: Any, *arguments: Any, **fields: Any) -> RedriveError:
@@ -29,6 +31,34 @@ def dead(rig: Rig, queue: str = "jobs", **fields: Any) -> list[Any]:
     """Open dead letters of a queue."""
     select = DeadFilter(queue=queue, **fields)
     return rig.engine.read(lambda reader: reader.dead_page(select, (0, ""), 100))
+
+
+def states(rig: Rig, queue: str = "jobs") -> dict[str, Shown]:
+    """The state of every message of a queue; each state's page and the counts must say the same."""
+
+    def look(reader: Reader) -> tuple[dict[str, Shown], dict[Shown, list[str]], QueueCounts]:
+        found = reader.queue(queue)
+        assert found is not None, f"no queue {queue}"
+        every = reader.messages(found, None, None, 0, 1000)
+        told = {m.facts.message_id: shown(m.facts, reader.now_ms, at_head=m.at_head) for m in every}
+        pages = {
+            state: [m.facts.message_id for m in reader.messages(found, state, None, 0, 1000)]
+            for state in STANDINGS
+        }
+        return told, pages, reader.counts(found)
+
+    told, pages, counts = rig.engine.read(look)
+    for state, ids in pages.items():
+        assert ids == [message_id for message_id, name in told.items() if name == state], state
+    if "dead" not in told.values():  # what is dead in a dead-letter queue is counted as there to be consumed
+        held: dict[Shown, int] = {
+            "ready": counts.ready,
+            "delayed": counts.delayed,
+            "waiting": counts.waiting,
+            "leased": counts.leased,
+        }
+        assert {name: list(told.values()).count(name) for name in held} == held
+    return told
 
 
 def bury(rig: Rig, count: int = 1, queue: str = "jobs", **fields: Any) -> list[str]:

@@ -124,3 +124,18 @@ class BudgetScenarios:
         assert [m.message_id for m in rig.lease()] != [failed.message_id]
         rig.pass_seconds(1)
         assert [m.message_id for m in rig.lease()] == [failed.message_id]
+
+    def test_a_stall_is_an_outage_whatever_is_in_it(self, rig: Rig) -> None:
+        """While a batch of the only writer takes eight seconds nobody can extend: leases are shifted, with a
+        tick in that batch or not."""
+        rig.publish()
+        [message] = rig.lease(seconds=30)
+        for command in (c.Tick(), c.Prune()):
+            rig.do(c.Tick())
+            rig.stall(8, command)
+            assert rig.batch(c.Expire()).outage_ms == 8_000
+        rig.pass_seconds(29)
+        assert rig.do(c.Expire()) == 0
+        rig.pass_seconds(1)
+        assert rig.do(c.Expire()) == 1
+        assert rig.ack(message) is True

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any, cast
 
 from redrive.domain import limits
+from redrive.domain.standing import Shown
 from redrive.storage import commands as c
 from redrive.storage.conformance.asking import key
 from redrive.storage.conformance.rig import Rig
@@ -48,7 +49,7 @@ class EvidenceScenarios:
         delayed = rig.publish(delay_ms=9_000)
         [message] = rig.lease(count=1)
 
-        def page(state: str | None, after: int = 0, limit: int = 10) -> list[Any]:
+        def page(state: Shown | None, after: int = 0, limit: int = 10) -> list[Any]:
             return rig.engine.read(
                 lambda r: r.messages(cast("Any", r.queue("jobs")), state, None, after, limit)
             )

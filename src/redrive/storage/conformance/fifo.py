@@ -7,7 +7,7 @@ from typing import cast
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, LimitExceeded
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import refused
+from redrive.storage.conformance.asking import refused, states
 from redrive.storage.conformance.rig import Rig
 from redrive.storage.values import DeadFilter
 
@@ -30,6 +30,51 @@ class FifoScenarios:
         assert again.message_id == first
         rig.ack(again)
         assert [m.message_id for m in rig.lease()] == [second]
+
+    def test_the_head_is_ready_and_the_rest_waits(self, rig: Rig) -> None:
+        """What a consumer would get is ready or delayed, what stands behind it waits; so say page, counts
+        and the settle that put it there."""
+        rig.create(kind="fifo")
+        first, second = rig.publish(group="a"), rig.publish(group="a", delay_ms=5_000)
+        later, last = rig.publish(group="b", delay_ms=5_000), rig.publish(group="b")
+        assert states(rig) == {first: "ready", second: "waiting", later: "delayed", last: "waiting"}
+        [message] = rig.lease()
+        assert states(rig)[first] == "leased"
+        assert states(rig)[second] == "waiting"
+        assert rig.nack(message, delay_ms=2_000).state == "delayed"
+        assert states(rig)[first] == "delayed"
+        rig.pass_seconds(2)
+        [message] = rig.lease()
+        release = c.Release(message.message_id, message.handle)
+        assert (rig.do(release).state, rig.do(release).state) == ("ready", "ready")
+        [message] = rig.lease()
+        rig.ack(message)
+        assert states(rig) == {second: "delayed", later: "delayed", last: "waiting"}
+        rig.pass_seconds(5)
+        assert states(rig) == {second: "ready", later: "ready", last: "waiting"}
+
+    def test_behind_a_dead_letter_all_wait(self, rig: Rig) -> None:
+        """Nobody gets the first at rest while a dead letter holds its group; then it is ready."""
+        rig.create(kind="fifo")
+        first, second, third = (rig.publish(group="a") for _ in range(3))
+        [message] = rig.lease()
+        rig.do(c.Reject(message.message_id, message.handle))
+        assert states(rig) == {second: "waiting", third: "waiting"}
+        assert states(rig, "jobs.dlq") == {first: "dead"}
+        assert rig.do(c.Cancel(first)) is True
+        assert states(rig) == {second: "ready", third: "waiting"}
+
+    def test_given_back_behind_its_elder(self, rig: Rig) -> None:
+        """A redriven message took its old place meanwhile: what is given back then waits behind it."""
+        rig.create(kind="fifo", fifo_on_dead="continue")
+        first, second = rig.publish(group="a"), rig.publish(group="a")
+        [message] = rig.lease()
+        rig.do(c.Reject(message.message_id, message.handle))
+        [message] = rig.lease()
+        rig.do(c.Redrive(DeadFilter(queue="jobs"), 1, explicit=False))
+        assert states(rig) == {first: "waiting", second: "leased"}
+        assert rig.do(c.Release(message.message_id, message.handle)).state == "waiting"
+        assert states(rig) == {first: "ready", second: "waiting"}
 
     def test_fifo_blocks_behind_a_dead_letter(self, rig: Rig) -> None:
         """By default a dead letter holds its group; a redrive puts it back at its place."""

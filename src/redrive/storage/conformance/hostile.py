@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from redrive.domain import limits
-from redrive.domain.errors import Conflict, QueueNotFound, StaleReceipt
+from redrive.domain.errors import Conflict, InvalidRequest, QueueExists, QueueNotFound, StaleReceipt
 from redrive.storage import commands as c
 from redrive.storage.conformance.asking import bury, dead, key, refused
 from redrive.storage.conformance.rig import Rig
@@ -350,3 +350,38 @@ class HostileScenarios:
         select = DeadFilter(queue="jobs", message_ids=chosen)
         answer = rig.do(c.Redrive(select, 2, explicit=True))
         assert (answer.redriven, answer.skipped) == (2, {})
+
+    def test_the_first_message_decides_what_a_consume_has_made(self, rig: Rig) -> None:
+        """A consumer that comes first, or still asks after a delete, makes no FIFO queue a standard one."""
+        rig.create(kind="fifo")
+        rig.do(c.SetQueueState("jobs", "deleting"))
+        assert rig.lease() == []
+        first, second = rig.publish(group="a"), rig.publish(group="a")
+        assert [m.message_id for m in rig.lease()] == [first]
+        for queue, settle in (("made", rig.create), ("plain", rig.publish)):
+            assert rig.lease(queue) == []
+            settle(queue)
+            refused(InvalidRequest, rig.publish, queue, group="a")
+        assert rig.lease("asked") == []
+        refused(InvalidRequest, rig.publish, "asked", deduplication_id="d")
+        refused(QueueNotFound, rig.create, "asked", "fifo", dlq="nowhere")
+        rig.do(c.UpdateQueue("asked", {"max_retries": 7}))
+        rig.create("asked", "fifo")
+        rig.publish("asked", group="a")
+        refused(QueueExists, rig.create, "asked", "standard")
+        assert second not in [m.message_id for m in rig.lease()]
+
+    def test_dead_letters_decide_what_a_consume_has_made(self, rig: Rig) -> None:
+        """A dead-letter queue has its source's kind, and a redrive finds its group again."""
+        assert rig.lease("jobs.dlq") == []
+        rig.create(kind="fifo")
+        [first] = bury(rig, group="a")
+        [dead_letter] = rig.lease("jobs.dlq")
+        assert dead_letter.group_key == "a"
+        rig.do(c.Release(first, dead_letter.handle))
+        rig.do(c.SetQueueState("jobs", "deleting"))
+        assert rig.lease() == []
+        assert rig.do(c.Redrive(DeadFilter(queue="jobs"), 9, explicit=False)).redriven == 1
+        rig.publish(group="a")
+        [message] = rig.lease()
+        assert (message.message_id, message.group_key) == (first, "a")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from redrive.domain.errors import Conflict, IdempotencyKeyReused, MessageNotFound, QueueExists, QueueNotFound
+from redrive.domain import limits
+from redrive.domain.errors import (
+    Conflict,
+    IdempotencyKeyReused,
+    InvalidRequest,
+    LimitExceeded,
+    MessageNotFound,
+    QueueExists,
+    QueueNotFound,
+)
 from redrive.storage import commands as c
 from redrive.storage.conformance.asking import bury, dead, key, refused
 from redrive.storage.conformance.rig import Rig
@@ -45,6 +54,26 @@ class QueuesScenarios:
         rig.do(c.SetQueueState("jobs", "deleting"))
         [answer] = rig.do(publish)
         assert answer.replayed is False
+
+    def test_a_publish_that_stores_nothing_makes_no_queue(self, rig: Rig) -> None:
+        """Every entry refused, before it came here or by the kind of the queue to be; or no entry at all."""
+        broken = InvalidRequest("payload is missing")
+        keyed, ordered = c.Entry(b"1", deduplication_id="d"), c.Entry(b"1", group="g", priority=1)
+        retained = c.Entry(b"1", delay_ms=limits.RETENTION_SECONDS_DEFAULT * 1000 + 1)
+        cases: list[list[Any]] = [[broken], [keyed], [ordered], [retained], [broken, keyed], []]
+        for entries in cases:
+            answers = rig.do(c.Publish("jobs", entries, idempotent=key("k")))
+            assert [type(answer) for answer in answers] == [
+                LimitExceeded if entry is retained else InvalidRequest for entry in entries
+            ]
+            assert rig.engine.read(lambda reader: reader.queue_page("", 10)) == []
+        refused(QueueNotFound, rig.do, c.Publish("jobs", [broken], auto_create=False))
+        outcome = rig.batch(c.Publish("jobs", [broken]), c.Publish("jobs", [broken, c.Entry(b"1")]))
+        [[first], [second, third]] = cast("list[list[Any]]", outcome.results)
+        assert (first.code, second.code, third.duplicate) == ("INVALID_REQUEST", "INVALID_REQUEST", False)
+        [queue] = rig.engine.read(lambda reader: reader.queue_page("", 10))
+        assert (queue.name, queue.implicit, queue.kind) == ("jobs", True, "standard")
+        assert [m.message_id for m in rig.lease()] == [third.message_id]
 
     def test_create_again(self, rig: Rig) -> None:
         """Equal settings succeed, others are refused with the differences; implicit queues take them."""

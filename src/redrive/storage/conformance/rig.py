@@ -11,7 +11,7 @@ from redrive.domain.states import TRANSITIONS, Event, State
 from redrive.storage import commands as c
 from redrive.storage.execute import Outcome, apply
 from redrive.storage.memory import MemoryEngine
-from redrive.storage.port import Engine
+from redrive.storage.port import Engine, Transaction
 from redrive.storage.values import Claimed, QueueCounts, StoredMessage, Tombstone
 
 Transition = tuple[State, Event, State]
@@ -124,6 +124,15 @@ class Rig:
     def jump_seconds(self, seconds: float) -> None:
         """Let the clock move while nobody ticks: an outage, or a step of the clock."""
         self.clock.pass_seconds(seconds)
+
+    def stall(self, seconds: float, command: c.Command) -> None:
+        """Apply one command in a batch that takes so long."""
+
+        def work(tx: Transaction) -> None:
+            apply(tx, [command], self._observe, self._source)
+            self.clock.pass_seconds(seconds)
+
+        self.engine.run(work)
 
     def publish(self, queue: str = "jobs", body: bytes = b"{}", **fields: Any) -> str:
         """Publish one message; its id."""

@@ -145,7 +145,7 @@ class TransitionScenarios:
 
     def _releases_spent(self, rig: Rig) -> None:
         rig.publish("plain"), rig.publish("spent"), rig.publish("fifo")
-        for queue, state in (("plain", "ready"), ("spent", "dead"), ("fifo", "waiting")):
+        for queue, state in (("plain", "ready"), ("spent", "dead"), ("fifo", "ready")):
             for _ in range(limits.RELEASES_MAX + 1):
                 [message] = rig.lease(queue, 1)
                 answer = rig.do(c.Release(message.message_id, message.handle))

@@ -61,11 +61,12 @@ def _put_key(work: Workspace, command: PutKey) -> None:
 _UPKEEP: dict[type[Command], Callable[[Workspace, Any], object]] = {
     Expire: upkeep.expire,
     Age: upkeep.age,
-    Tick: upkeep.tick,
     Purge: queues.purge,
 }
 # last of all: it holds any idle group, and from then on nobody may be waited for
 _PRUNE: dict[type[Command], Callable[[Workspace, Any], object]] = {Prune: upkeep.prune}
+# after everything that takes time: while a batch holds the tick, no other node can write its own
+_TICK: dict[type[Command], Callable[[Workspace, Any], object]] = {Tick: upkeep.tick}
 _QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
     CreateQueue: queues.create,
     UpdateQueue: queues.update,
@@ -73,15 +74,19 @@ _QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
     PutKey: _put_key,
     WriteAudit: _write_audit,
 }
+_CHANGES, _NAMING = UpdateQueue | SetQueueState | CreateQueue, UpdateQueue | CreateQueue
 _REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {Redrive: redrive}
 
 
 def _load_queues(work: Workspace, commands: Sequence[Command]) -> None:
     """The first locks of a batch. Who changes a queue waits for all batches that decide by its old settings,
     and holds up those to come: what was decided by them is there to be seen, and nothing is added to it.
+    All that the batch names is locked here, because nobody waits for a queue once groups are held.
     """
     names = [c.queue for c in commands if isinstance(c, Publish | Lease)]
-    changed = [c.name for c in commands if isinstance(c, UpdateQueue | SetQueueState)]
+    names += [c.name for c in commands if isinstance(c, Purge)]
+    changed = [c.name for c in commands if isinstance(c, _CHANGES)]
+    changed += [c.dead_letter_queue for c in commands if isinstance(c, _NAMING) and c.dead_letter_queue]
     work.load_queues([*names, *changed], "alone" if changed else "leasing")
 
 
@@ -93,7 +98,7 @@ def apply(
     work = Workspace(tx, observe, source)
     _load_queues(work, commands)
     results: dict[int, object] = {}
-    for phase in (settle, _UPKEEP, _QUEUES, publish, _REDRIVE, lease, _PRUNE):
+    for phase in (settle, _UPKEEP, _QUEUES, publish, _REDRIVE, lease, _PRUNE, _TICK):
         if isinstance(phase, dict):
             results.update(_each(work, commands, phase))
         else:

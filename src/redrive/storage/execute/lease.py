@@ -14,7 +14,7 @@ from redrive.storage.commands import Command, Lease, Leased
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.workspace import Workspace
 from redrive.storage.port import LeaseTerms
-from redrive.storage.values import Claimed, Queue, body_hash
+from redrive.storage.values import Claimed, Queue, is_sound
 
 _IN_FLIGHT_RETRY_MS = 1_000  # a queue at its limit is looked at again then, if no settle came before
 
@@ -36,9 +36,11 @@ def _lease(work: Workspace, command: Lease) -> Leased:
     if queue is None:
         if not command.auto_create:
             raise QueueNotFound(f"queue {command.queue} is not found")
-        queue = work.create_queue(command.queue, fifo=False, holds_dead=False, policy=QueuePolicy())
+        queue = work.create_queue(command.queue, fifo=None, holds_dead=False, policy=QueuePolicy())
     if command.consumer_id is not None:
         work.stats[queue.id].consumers.add(command.consumer_id)
+    if command.company:
+        work.stats[queue.id].consumers |= command.company
     visibility_ms = command.visibility_ms or int(queue.policy.visibility_timeout_default * 1000)
     answer = Leased([], work.now_ms, visibility_ms)
     if queue.state != "active":
@@ -82,7 +84,7 @@ def _claim(work: Workspace, queue: Queue, room: int, terms: LeaseTerms) -> list[
 
 def _sound(work: Workspace, rows: list[Claimed]) -> list[Claimed]:
     """The rows whose checksum is right; the others go to the dead letters."""
-    sound = [r for r in rows if body_hash(r.message_id, r.job_key, r.headers, r.body) == r.body_hash]
+    sound = [r for r in rows if is_sound(r.message_id, r.job_key, r.headers, r.body, r.body_hash)]
     if len(sound) == len(rows):
         return rows
     served = {row.message_id for row in sound}

@@ -52,9 +52,14 @@ def publish(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     ready: list[tuple[int, Publish, Queue]] = []
     for position, command in wanted:
         try:
-            ready.append((position, command, _queue_for(work, command)))
+            found = _queue_for(work, command)
         except RedriveError as refusal:
             results[position] = refusal
+            continue
+        if isinstance(found, Queue):
+            ready.append((position, command, found))
+        else:
+            results[position] = found
     batch = _Batch(work, ready)
     for position, command, queue in ready:
         try:
@@ -77,14 +82,22 @@ def published_groups(work: Workspace, commands: Sequence[Command]) -> list[tuple
     ]
 
 
-def _queue_for(work: Workspace, command: Publish) -> Queue:
+def _queue_for(work: Workspace, command: Publish) -> Queue | list[RedriveError]:
+    """The queue, made by the first entry that it takes; the refusals when there is none and it takes none."""
     queue = work.by_name.get(command.queue)
-    if queue is not None:
+    if queue is not None and queue.kind != "unset":
         return queue
-    if not command.auto_create:
+    if queue is None and not command.auto_create:
         raise QueueNotFound(f"queue {command.queue} is not found")
     fifo = any(isinstance(e, Entry) and e.group is not None for e in command.entries)
-    return work.create_queue(command.queue, fifo=fifo, holds_dead=False, policy=QueuePolicy())
+    policy = QueuePolicy() if queue is None else queue.policy
+    refusals = [_refusal(entry, command.queue, fifo, policy) for entry in command.entries]
+    if None not in refusals:
+        return [refusal for refusal in refusals if refusal is not None]
+    if queue is None:
+        return work.create_queue(command.queue, fifo=fifo, holds_dead=False, policy=policy)
+    work.set_kind(queue, fifo=fifo)
+    return queue
 
 
 def _keys(ready: Sequence[tuple[int, Publish, Queue]]) -> list[tuple[int, object]]:
@@ -121,15 +134,7 @@ class _Batch:
             stored = self._answers.find(queue.id, command.idempotent)
             if stored is not None:
                 return _replayed(stored)
-        results: Results = []
-        for entry in command.entries:
-            if isinstance(entry, RedriveError):
-                results.append(entry)
-                continue
-            try:
-                results.append(self._entry(entry, queue))
-            except RedriveError as refusal:
-                results.append(refusal)
+        results: Results = [self._result(entry, queue) for entry in command.entries]
         if command.idempotent is not None and any(isinstance(r, Published) for r in results):
             self._answers.add(queue.id, command.idempotent, _stored(results))
         return results
@@ -139,8 +144,17 @@ class _Batch:
         self._window.flush(self._work)
         self._answers.flush()
 
+    def _result(self, entry: Entry | RedriveError, queue: Queue) -> Published | RedriveError:
+        refusal = _refusal(entry, queue.name, queue.grouped, queue.policy)
+        if refusal is not None:
+            return refusal
+        assert isinstance(entry, Entry)
+        try:
+            return self._entry(entry, queue)
+        except RedriveError as reused:
+            return reused
+
     def _entry(self, entry: Entry, queue: Queue) -> Published:
-        _suits(entry, queue)
         if entry.idempotent is not None:
             stored = self._answers.find(queue.id, entry.idempotent)
             if stored is not None:
@@ -186,23 +200,26 @@ class _Batch:
         return message_id
 
 
-def _suits(entry: Entry, queue: Queue) -> None:
-    """Refuse what this kind of queue does not know."""
-    if queue.grouped:
+def _refusal(
+    entry: Entry | RedriveError, queue: str, grouped: bool, policy: QueuePolicy
+) -> RedriveError | None:
+    """Why a queue of this kind does not take the entry; None when it does."""
+    if isinstance(entry, RedriveError):
+        return entry
+    if grouped:
         if entry.priority:
-            raise InvalidRequest(
-                f"priority is not possible on the FIFO queue {queue.name}; order is by group"
-            )
+            return InvalidRequest(f"priority is not possible on the FIFO queue {queue}; order is by group")
     elif entry.group is not None:
-        raise InvalidRequest(f"message_group_id needs a FIFO queue; {queue.name} is a standard queue")
+        return InvalidRequest(f"message_group_id needs a FIFO queue; {queue} is a standard queue")
     elif entry.deduplication_id is not None:
-        raise InvalidRequest(f"deduplication_id needs a FIFO queue; {queue.name} is a standard queue")
-    retention = queue.policy.retention_seconds
+        return InvalidRequest(f"deduplication_id needs a FIFO queue; {queue} is a standard queue")
+    retention = policy.retention_seconds
     if entry.delay_ms > retention * 1000:
-        raise LimitExceeded(
+        return LimitExceeded(
             f"delay_seconds must be at most the queue's retention of {retention}, "
             f"got {entry.delay_ms / 1000:g}"
         )
+    return None
 
 
 def _dedup_key(queue: Queue, entry: Entry | RedriveError) -> tuple[int, bytes] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from redrive.domain.states import Event
 from redrive.storage.commands import Created, CreateQueue, Purge, Purged, SetQueueState, UpdateQueue
 from redrive.storage.execute.idempotency import Answers
 from redrive.storage.execute.moves import carry_out
-from redrive.storage.execute.settle import state_name
 from redrive.storage.execute.workspace import Workspace
 from redrive.storage.values import AuditRow, Queue
 
@@ -34,17 +32,15 @@ def create(work: Workspace, command: CreateQueue) -> Created:
             if known is not None and known.state != "deleting":
                 return Created(known, replayed=True)
             answers.forget(0, command.idempotent)
-    work.load_queues([command.name, *([command.dead_letter_queue] if command.dead_letter_queue else [])])
     target = _dead_letter_queue(work, command.name, command.dead_letter_queue)
     queue = work.by_name.get(command.name)
-    if queue is not None and queue.implicit:
-        queue = work.hold_alone(command.name)
     if queue is None:
         queue = _insert(work, command)
     elif queue.implicit:
         queue = _adopt(work, command, queue)
     else:
         _must_equal(command, queue)
+    work.set_kind(queue, fifo=command.kind == "fifo")
     _will_hold_dead(work, target)
     if command.idempotent is not None:
         answers.add(0, command.idempotent, str(queue.id).encode())
@@ -70,7 +66,7 @@ def _insert(work: Workspace, command: CreateQueue) -> Queue:
 
 def _adopt(work: Workspace, command: CreateQueue, queue: Queue) -> Queue:
     """Create over an implicit queue: the settings apply, what is in it stays."""
-    if command.kind is not None and command.kind != queue.kind:
+    if command.kind is not None and queue.kind not in (command.kind, "unset"):
         raise QueueExists(
             f"queue {queue.name} exists (made implicitly) with type {queue.kind}, asked for {command.kind}",
             details={"differences": {"type": {"existing": queue.kind, "requested": command.kind}}},
@@ -86,7 +82,7 @@ def _adopt(work: Workspace, command: CreateQueue, queue: Queue) -> Queue:
 
 def _must_equal(command: CreateQueue, queue: Queue) -> None:
     differences: dict[str, Any] = {}
-    if command.kind is not None and command.kind != queue.kind:
+    if command.kind is not None and queue.kind not in (command.kind, "unset"):
         differences["type"] = {"existing": queue.kind, "requested": command.kind}
     if command.dead_letter_queue is not None and command.dead_letter_queue != queue.dead_letter_name:
         differences["dead_letter_queue"] = {
@@ -138,7 +134,6 @@ def update(work: Workspace, command: UpdateQueue) -> Queue:
     """Change settings; they hold at once for everything but the retention of stored messages."""
     queue = _existing(work, command.name)
     if command.dead_letter_queue is not None:
-        work.load_queues([command.dead_letter_queue])
         _will_hold_dead(work, _dead_letter_queue(work, command.name, command.dead_letter_queue))
         queue.dead_letter_queue = command.dead_letter_queue
     policy = merged(queue.policy, command.settings)
@@ -190,14 +185,11 @@ def set_state(work: Workspace, command: SetQueueState) -> Queue:
 
 def purge(work: Workspace, command: Purge) -> Purged:
     """Remove one slice of a queue's messages, with tombstones; a deleted queue's row goes with the last."""
-    work.load_queues([command.name])
     queue = work.by_name.get(command.name)
     if queue is None:
         return Purged(0, more=False)
     rows = work.take_facts(work.tx.in_queue(queue.id, command.before_ms, command.limit))
-    counts: Counter[str] = Counter()
     for facts in rows:
-        counts[state_name(facts, work.now_ms)] += 1
         decision = decide(Case(Event.PURGE, facts, queue.policy, work.now_ms))
         carry_out(work, Event.PURGE, facts, decision)
     work.flush()
@@ -206,11 +198,10 @@ def purge(work: Workspace, command: Purge) -> Purged:
         work.tx.remove_queue(queue.id)
     if command.audit is not None:
         _audit(work, command.audit)
-    return Purged(len(rows), more, dict(counts))
+    return Purged(len(rows), more)
 
 
 def _existing(work: Workspace, name: str) -> Queue:
-    work.load_queues([name])
     queue = work.by_name.get(name)
     if queue is None or queue.state == "deleting":
         raise QueueNotFound(f"queue {name} is not found")

@@ -11,25 +11,31 @@ from redrive.domain.decide import Case, admit, decide, repeats
 from redrive.domain.errors import MessageNotFound, RedriveError
 from redrive.domain.facts import Facts, Slot
 from redrive.domain.fingerprint import ErrorInfo
+from redrive.domain.standing import shown
 from redrive.domain.states import Event, State
 from redrive.storage.commands import (
     Ack,
     Age,
     Cancel,
     Command,
+    CreateQueue,
     Expire,
     Extend,
     Nack,
     Purge,
     Reject,
     Release,
+    SetQueueState,
     Settle,
     Settled,
+    UpdateQueue,
     Visible,
 )
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.publish import published_groups
 from redrive.storage.execute.workspace import Workspace
+
+_BEFORE_PUBLISH = Expire | Age | Purge | CreateQueue | UpdateQueue | SetQueueState
 
 
 class Deferred(msgspec.Struct, frozen=True):
@@ -52,8 +58,9 @@ def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     into = published_groups(work, commands)
     quick = _quick_acks(work, commands, wanted)
     work.load_facts((message_id for message_id in wanted if message_id not in quick), into)
-    if any(isinstance(command, Expire | Age | Purge) for command in commands):
-        work.load_groups(into)  # before those look at groups: from then on nobody is waited for
+    if any(isinstance(command, _BEFORE_PUBLISH) for command in commands):
+        # before those look at groups or make queues: from then on nobody is waited for
+        work.load_groups(into)
     results: dict[int, object] = {}
     for position, command in enumerate(commands):
         if isinstance(command, Ack):
@@ -63,7 +70,19 @@ def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
                 results[position] = _one(work, command)
             except RedriveError as refusal:
                 results[position] = refusal
+    work.flush()
+    for position, command in enumerate(commands):
+        _find_place(work, command, results.get(position))
     return results
+
+
+def _find_place(work: Workspace, command: Command, answer: object) -> None:
+    """Correct the state of what went back into a group: only now it is known who is first there."""
+    if not isinstance(command, Settle) or not isinstance(answer, Settled):
+        return
+    facts = work.facts.get(command.message_id)
+    if facts is not None and facts.slot == Slot.IN_GROUP and answer.state != "leased":
+        answer.state = shown(facts, work.now_ms, at_head=work.at_head(facts))
 
 
 def _wanted(commands: Sequence[Command]) -> Counter[str]:
@@ -178,15 +197,5 @@ def _answer(work: Workspace, facts: Facts) -> Settled:
     gone = work.facts.get(facts.message_id) is None
     left = 0 if gone or facts.dead else work.queue_of(facts).policy.attempts_left(facts.attempt)
     until = facts.lease_until_ms if facts.slot == Slot.LEASED else 0
-    return Settled("gone" if gone else state_name(facts, work.now_ms), facts.due_ms, left, work.now_ms, until)
-
-
-def state_name(facts: Facts, now_ms: int) -> str:
-    """The contract's message state: leased, dead, waiting, delayed or ready."""
-    if facts.slot == Slot.LEASED:
-        return "leased"
-    if facts.dead:
-        return "dead"
-    if facts.due_ms > now_ms:
-        return "delayed"
-    return "waiting" if facts.slot == Slot.IN_GROUP else "ready"
+    state = "gone" if gone else shown(facts, work.now_ms, at_head=True)
+    return Settled(state, facts.due_ms, left, work.now_ms, until)

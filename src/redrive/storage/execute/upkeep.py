@@ -46,7 +46,8 @@ def catch_up(tx: Transaction) -> int:
 
     An outage is not the worker's fault: if the engine's clock is more than 5 s away from the last liveness
     tick (server down, failover, clock step), what was leased or backing off then is shifted by the gap. The
-    new tick is written by the same transaction, so that it happens once. Runs before anything else.
+    new tick is written by the same transaction, so that it happens once. Runs before anything else. A batch
+    that takes as long is an outage too where it is the store's only writer: nobody could extend meanwhile.
     """
     last_ms = tx.last_tick_ms()
     if last_ms is None:
@@ -56,6 +57,8 @@ def catch_up(tx: Transaction) -> int:
     if abs(gap_ms) <= limits.OUTAGE_GAP_MS:
         return 0
     rows = tx.shift(gap_ms, last_ms)
+    if rows is None:
+        return 0
     tx.write_tick(tx.now_ms)
     _LOG.warning("clock moved %d ms since the last tick; shifted %d leases and backoffs", gap_ms, rows)
     return gap_ms

@@ -18,6 +18,7 @@ from redrive.storage.values import (
     Claimed,
     DeadLetter,
     Group,
+    Kind,
     NewMessage,
     Queue,
     StatsDelta,
@@ -26,6 +27,7 @@ from redrive.storage.values import (
 
 T = TypeVar("T")
 _POSITIONS_A_MS = 1024
+_KINDS: dict[bool | None, Kind] = {True: "fifo", False: "standard", None: "unset"}
 Observer = Callable[[State, Event, State], None]
 
 
@@ -70,6 +72,7 @@ class Workspace:
         self._groups: dict[int, Group] = {}
         self._stale: set[int] = set()  # groups whose head must be looked up before they are written
         self._dirty: set[int] = set()  # groups that must be written
+        self._heads: dict[int, int | None] = {}  # of groups as they are written: the first at rest
 
     # -- reading
     def load_queues(self, names: Iterable[str], hold: Hold = "shared") -> None:
@@ -78,12 +81,6 @@ class Workspace:
         if missing:
             for queue in self.tx.queues(missing, hold).values():
                 self.keep_queue(queue)
-
-    def hold_alone(self, name: str) -> Queue | None:
-        """The queue of this name as it is once no other batch that decides by its settings is under way."""
-        self.by_name.pop(name, None)
-        self.load_queues([name], "alone")
-        return self.by_name.get(name)
 
     def queue_of(self, facts: Facts) -> Queue:
         """The queue that the message stands in."""
@@ -99,13 +96,19 @@ class Workspace:
         self.by_id[queue.id] = queue
         return queue
 
-    def create_queue(self, name: str, *, fifo: bool, holds_dead: bool, policy: QueuePolicy) -> Queue:
-        """Make an implicit queue."""
+    def create_queue(self, name: str, *, fifo: bool | None, holds_dead: bool, policy: QueuePolicy) -> Queue:
+        """Make an implicit queue; ``fifo`` None: of a kind that its first message decides."""
         queue = Queue(
-            id=0, name=name, kind="fifo" if fifo else "standard", state="active", policy=policy,
+            id=0, name=name, kind=_KINDS[fifo], state="active", policy=policy,
             dead_letter_queue=None, implicit=True, holds_dead=holds_dead, created_ms=self.now_ms,
         )  # fmt: skip
         return self.keep_queue(self.tx.insert_queue(queue))
+
+    def set_kind(self, queue: Queue, *, fifo: bool) -> None:
+        """Decide the kind of a queue that a consume has made, before the first message goes into it."""
+        if queue.kind == "unset":
+            queue.kind = _KINDS[fifo]
+            self.tx.update_queue(queue)
 
     def dead_letter_queue(self, source: Queue) -> Queue:
         """Where the dead letters of ``source`` go, made on first use."""
@@ -115,6 +118,7 @@ class Workspace:
         if queue is None:
             policy = QueuePolicy(retention_seconds=limits.DEAD_RETENTION_SECONDS)
             return self.create_queue(name, fifo=source.grouped, holds_dead=True, policy=policy)
+        self.set_kind(queue, fifo=source.grouped)
         if not queue.holds_dead:  # somebody published there before the first dead letter came
             queue.holds_dead = True
             if queue.implicit:
@@ -235,11 +239,24 @@ class Workspace:
         if self._dirty:
             self._write_groups()
 
+    def at_head(self, facts: Facts) -> bool:
+        """Whether it has no group, or was the first in a free one at the last ``flush``."""
+        number = facts.group_id
+        if number is None:
+            return True
+        if number not in self._heads:
+            head = None if self._groups[number].head_due_ms is None else self.tx.head(number)
+            self._heads[number] = None if head is None else head[0]
+        return self._heads[number] == facts.id
+
     def _write_groups(self) -> None:
+        self._heads.clear()
         for group_id in sorted(self._stale):
             group = self._groups[group_id]
             held = group.blocked or group.busy is not None or not group.live
-            group.head_due_ms = None if held else self.tx.head_due(group_id)
+            head = None if held else self.tx.head(group_id)
+            self._heads[group_id] = None if head is None else head[0]
+            group.head_due_ms = None if head is None else head[1]
             if group.head_due_ms is not None:
                 self.wake(group.queue_id, group.head_due_ms)
         self.tx.write_groups([self._groups[group_id] for group_id in sorted(self._dirty)])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from redrive.domain.facts import Slot
-from redrive.storage.execute.settle import state_name
+from redrive.domain.standing import Shown, shown
 from redrive.storage.memory.select import matching_dead
 from redrive.storage.memory.tables import Row, Tables
 from redrive.storage.values import (
@@ -79,7 +81,7 @@ class MemoryReader:
         ]  # fmt: skip
 
     def messages(
-        self, queue: Queue, state: str | None, since_ms: int | None, after_id: int, limit: int
+        self, queue: Queue, state: Shown | None, since_ms: int | None, after_id: int, limit: int
     ) -> list[StoredMessage]:
         rows = sorted(self._t.messages.items())
         found = [
@@ -88,7 +90,7 @@ class MemoryReader:
             if number > after_id
             and row.facts.queue_id == queue.id
             and (since_ms is None or row.facts.enqueued_ms >= since_ms)
-            and (state is None or state_name(row.facts, self.now_ms) == state)
+            and (state is None or shown(row.facts, self.now_ms, at_head=self._at_head(row)) == state)
         ]
         return found[:limit]
 
@@ -126,6 +128,18 @@ class MemoryReader:
         rows = sorted(self._t.audit.values(), key=lambda row: -row.id)
         return [row for row in rows if not after_id or row.id < after_id][:limit]
 
+    @cached_property
+    def _heads(self) -> dict[int, int]:
+        """The number of the first message at rest by group, of groups that nothing holds."""
+        rows = [row.facts for row in self._t.messages.values() if row.facts.slot == Slot.IN_GROUP]
+        rows.sort(key=lambda facts: (facts.position, facts.id), reverse=True)
+        heads = {facts.group_id: facts.id for facts in rows if facts.group_id is not None}
+        return {n: head for n, head in heads.items() if self._t.groups[n].head_due_ms is not None}
+
+    def _at_head(self, row: Row) -> bool:
+        group_id = row.facts.group_id
+        return group_id is None or self._heads.get(group_id) == row.facts.id
+
     def _stored(self, row: Row, record: DeadLetter | None = None) -> StoredMessage:
         facts = row.facts
         queue = self._t.queues[facts.queue_id]
@@ -135,4 +149,6 @@ class MemoryReader:
                 (r for r in self._t.dead.values() if r.message_id == facts.message_id and not r.closed_ms),
                 None,
             )
-        return StoredMessage(facts, queue.title, group, row.headers, row.body, facts.body_hash, record)
+        return StoredMessage(
+            facts, queue.title, group, row.headers, row.body, facts.body_hash, self._at_head(row), record
+        )

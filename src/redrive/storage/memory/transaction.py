@@ -64,7 +64,8 @@ class MemoryTransaction:
             changed += 1
         for group in list(self._t.groups.values()):
             if group.head_due_ms is not None:
-                due_ms = self.head_due(group.id)
+                head = self._head(group.id)
+                due_ms = None if head is None else head.due_ms
                 self._t.put(self._t.groups, group.id, msgspec.structs.replace(group, head_due_ms=due_ms))
         for key, (message_id, until_ms) in list(self._t.duplicates.items()):
             self._t.put(self._t.duplicates, key, (message_id, until_ms + gap_ms))
@@ -122,9 +123,9 @@ class MemoryTransaction:
         for group in groups:
             self._t.put(self._t.groups, group.id, copy(group))
 
-    def head_due(self, group_id: int) -> int | None:
+    def head(self, group_id: int) -> tuple[int, int] | None:
         head = self._head(group_id)
-        return None if head is None else head.due_ms
+        return None if head is None else (head.id, head.due_ms)
 
     # -- selections
     def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:

@@ -26,8 +26,8 @@ from redrive.storage.postgres.wakeups import Wakeups
 T = TypeVar("T")
 _READERS_MAX = 4
 _READER_WAIT_SECONDS = 30
-_CROSSED_SECONDS = 0.01  # times the round, by chance: nodes that cross each other step apart
-_ROUNDS_MAX = 10  # of one batch that other nodes' transactions cross
+_CROSSED_SECONDS = 0.005  # doubled each round, by chance: nodes that cross each other step apart
+_ROUNDS_MAX = 10  # of one batch that other nodes' transactions cross: some seconds
 _DROPS_MAX = 2  # of connections during one batch, before the caller is told
 _RESOLVE_SECONDS = 20.0
 _RESOLVE_PAUSE_SECONDS = 0.1
@@ -82,7 +82,7 @@ class PostgresEngine:
                         return self._attempt(session, work)
                 except Again as crossed:
                     last: Exception = crossed
-                    seams.wait(self._closing, seams.draw() * _CROSSED_SECONDS * rounds)
+                    seams.wait(self._closing, seams.draw() * _CROSSED_SECONDS * 2**rounds)
                 except UnknownOutcome:
                     raise
                 except Dropped as dropped:

@@ -4,6 +4,9 @@ An old snapshot (a long report, a forgotten session, a backup) keeps every index
 since, and a search that begins at the lowest entry walks over all of them. So a node remembers, by queue and
 level, the due time of the first row of its last claim. What another node commits late below that is found by
 looking from the bottom again every few seconds.
+
+The heads of FIFO groups have a floor too. A head may be due long since when its predecessor is settled, so
+another node's may come in far below it: when nothing is due above the floor, the claim looks from the bottom.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from collections.abc import Iterator
 TRAIL_MS = 2_000  # a transaction of another node that began before our last claim may take so long to commit
 SWEEP_SECONDS = 5.0
 LEASES, AGED = (-1, 0), (-1, 1)  # the floors of the reaper and of retention, which go over all queues
+HEADS = -1  # in the place of a priority: the heads of a queue's groups
 Key = tuple[int, int]
 
 
 class Floors:
-    """One node's floors, in the engine's milliseconds; by (queue id, priority), and two of their own."""
+    """One node's floors, in the engine's milliseconds; by (queue id, priority), and a few more keys."""
 
     def __init__(self) -> None:
         self._at: dict[Key, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from redrive.domain.facts import Slot
+from redrive.domain.standing import ANY, STANDINGS, Shown
 from redrive.storage import rows as r
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.records import filter_values
@@ -23,25 +23,18 @@ from redrive.storage.values import (
     merged_groups,
 )  # fmt: skip
 
-_REST = (Slot.READY, Slot.IN_GROUP)
 _EVER = 2**63 - 1
 _FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 
-def state_values(state: str | None, now_ms: int) -> tuple[b.Parameter, ...]:
-    """A contract state as bounds on the stored columns: slots, dead, due after, due until."""
-    bounds: dict[str | None, tuple[tuple[int, ...] | None, bool | None, int, int]] = {
-        None: (None, None, -1, _EVER),
-        "leased": ((Slot.LEASED,), None, -1, _EVER),
-        "dead": ((*_REST, Slot.HELD), True, -1, _EVER),
-        "delayed": (_REST, False, now_ms, _EVER),
-        "waiting": ((Slot.IN_GROUP,), False, -1, now_ms),
-        "ready": ((Slot.READY,), False, -1, now_ms),
-    }
-    slots, dead, after_ms, until_ms = bounds[state]
+def state_values(state: Shown | None, now_ms: int) -> tuple[b.Parameter, ...]:
+    """A contract state as bounds on what is stored: slots, dead, at head, due after, due until."""
+    wanted = ANY if state is None else STANDINGS[state]
+    after_ms, until_ms = wanted.due_bounds(now_ms, _EVER)
     return (
-        None if slots is None else b.int4s(slots),
-        None if dead is None else b.boolean(dead),
+        None if wanted.slots is None else b.int4s(wanted.slots),
+        None if wanted.dead is None else b.boolean(wanted.dead),
+        None if wanted.at_head is None else b.boolean(wanted.at_head),
         b.int8(after_ms),
         b.int8(until_ms),
     )
@@ -89,7 +82,7 @@ class PostgresReader:
         return [(slot, raw) for slot, raw in self._fetch("stats", b.int8(queue_id), b.int8(since_slot))]
 
     def messages(
-        self, queue: Queue, state: str | None, since_ms: int | None, after_id: int, limit: int
+        self, queue: Queue, state: Shown | None, since_ms: int | None, after_id: int, limit: int
     ) -> list[StoredMessage]:
         bounds = b.int8(queue.id), b.int8(since_ms), b.int8(after_id)
         rows = self._fetch("messages", *bounds, *state_values(state, self.now_ms), b.int8(limit))

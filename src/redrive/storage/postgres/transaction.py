@@ -2,8 +2,9 @@
 
 What holds no other transaction up: messages are locked with SKIP LOCKED only, so that nobody ever waits for
 a message. Queues, groups, answers and windows are waited for, in this order, each kind in key order. Groups
-are waited for once, at the first lock that a batch takes on any, and then for all that it is known to touch;
-what a later phase finds in a group that another node holds is left for the next batch.
+are waited for once, at the first lock that a batch takes on any, and then for all that it is known to touch,
+after the queues of all these; what a later phase finds in a group that another node holds is left for the
+next batch, and one more queue, if another node holds it alone, makes the batch run again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from redrive.storage import rows as r
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
-from redrive.storage.postgres.floors import AGED, LEASES, Floors, Key
+from redrive.storage.postgres.floors import AGED, HEADS, LEASES, Floors, Key
 from redrive.storage.postgres.records import Records
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import Acked, Claimed, Group, NewMessage, Queue
@@ -27,6 +28,7 @@ _HOLDS: dict[Hold, str] = {
     "leasing": "queues_leasing",
     "alone": "queues_alone",
 }
+_AT_ONCE = {"queues_shared": "queues_shared_now", "queues_by_id": "queues_by_id_now"}
 _GROUP_ROUNDS = 2  # of looking for groups that other nodes make or prune at this very moment
 
 
@@ -51,18 +53,19 @@ class PostgresTransaction(Records):
         return self._tick_ms
 
     def write_tick(self, now_ms: int) -> None:
+        self._write("write_tick", b.int8(now_ms), b.int8(self._tick_ms))
         self._tick_ms = now_ms
-        self._write("write_tick", b.int8(now_ms))
 
-    def shift(self, gap_ms: int, since_ms: int) -> int:
-        """As the protocol says, by one node alone: 0 when another one has written a tick meanwhile."""
+    def shift(self, gap_ms: int, since_ms: int) -> int | None:
+        """As the protocol says, by one node alone."""
         [(tick_ms,)] = self._session.fetch("last_tick")
         if tick_ms != since_ms:
             self._tick_ms = tick_ms
             self._floors.forget()
-            return 0
+            return None
         self.wrote = True
         self._floors.forget()
+        self._session.fetch("all_queues")  # before all the groups that are shifted
         gap, since = b.int8(gap_ms), b.int8(since_ms)
         [(leases,)] = self._session.fetch("shift_leases", gap)
         [(backoffs,)] = self._session.fetch("shift_backoffs", gap, since)
@@ -72,14 +75,18 @@ class PostgresTransaction(Records):
 
     # -- queues
     def queues(self, names: Sequence[str], hold: Hold = "shared") -> dict[str, Queue]:
-        found = {queue.name: queue for queue in self._queues(_HOLDS[hold], b.texts(names))}
+        found = {queue.name: queue for queue in self._queues(self._patient(_HOLDS[hold]), b.texts(names))}
         missing = [name for name in names if name not in found]
         if missing and hold != "shared":  # got or lost its limit while it was waited for: as it is now
             found.update((queue.name, queue) for queue in self._queues(_HOLDS[hold], b.texts(missing)))
         return found
 
     def queues_by_id(self, ids: Sequence[int]) -> dict[int, Queue]:
-        return {queue.id: queue for queue in self._queues("queues_by_id", b.int8s(ids))}
+        return {queue.id: queue for queue in self._queues(self._patient("queues_by_id"), b.int8s(ids))}
+
+    def _patient(self, name: str) -> str:
+        """The statement that waits for queues, as long as none of them and no group is held."""
+        return _AT_ONCE.get(name, name) if self._waited or self._versions else name
 
     def _queues(self, name: str, keys: bytes) -> list[Queue]:
         rows = self._session.fetch(name, keys)
@@ -103,6 +110,8 @@ class PostgresTransaction(Records):
         """Write the row. When another node has changed it since it was read, the batch runs again."""
         self.wrote = True
         version = b.int8(self._versions[queue.id])
+        if self._waited:
+            self._session.later("queue_now", b.int8(queue.id))
         rows = self._session.fetch("update_queue", *_queue_values(queue), b.int8(queue.id), version)
         if not rows:
             raise Again(f"another node has just changed the queue {queue.name}")
@@ -137,25 +146,36 @@ class PostgresTransaction(Records):
         return {number: msgspec.structs.replace(held[number]) for number in ids if number in held}
 
     def _hold(
-        self, ids: set[int], message_ids: Sequence[str], beside: Sequence[tuple[int, str]] = ()
+        self,
+        ids: set[int],
+        message_ids: Sequence[str],
+        queue_ids: set[int],
+        beside: Sequence[tuple[int, str]] = (),
     ) -> set[int]:
-        """Lock these groups, those that a move of these messages may touch, and those ``beside``; which of
-        ``ids`` are ours now, with all that belongs to them."""
+        """Lock these groups, those that a move of these messages may touch, and those ``beside``, after the
+        queues of them all and ``queue_ids``; which of ``ids`` are ours now, with all that belongs to them."""
         rows = self._session.fetch(
-            "group_partners", b.int8s(sorted(ids)), b.uuids(message_ids), *_key_columns(beside)
+            "group_partners", b.int8s(sorted(ids)), b.uuids(message_ids), *_key_columns(beside),
+            b.int8s(sorted(queue_ids)),
+        )  # fmt: skip
+        self._session.later(
+            self._patient("queues_by_id"), b.int8s(sorted(queue_ids | {queue_id for *_, queue_id in rows}))
         )
         name = "groups_by_id_free" if self._waited else "groups_by_id"
         self._waited = True
-        wanted = b.int8s(sorted(ids | {partner for _, partner in rows}))
-        held = {row[0]: r.group_from(row) for row in self._session.fetch(name, wanted)}
-        lacking = {own for own, partner in rows if partner not in held}
+        partners = {partner for _, partner, _ in rows if partner is not None}
+        held = {
+            row[0]: r.group_from(row) for row in self._session.fetch(name, b.int8s(sorted(ids | partners)))
+        }
+        lacking = {own for own, partner, _ in rows if partner is not None and partner not in held}
         self._held_groups.update((number, held[number]) for number in ids & held.keys())
         return (ids & held.keys()) - lacking
 
     def _unheld(self, facts: dict[str, Facts]) -> list[Facts]:
         """Those of these rows whose groups nobody else holds; they are ours from now on."""
-        grouped = {row.message_id: row.group_id for row in facts.values() if row.group_id is not None}
-        held = self._hold(set(grouped.values()), sorted(grouped)) if grouped else set()
+        groups = {row.group_id for row in facts.values() if row.group_id is not None}
+        queues = {row.queue_id for row in facts.values() if row.group_id is None}
+        held = self._hold(groups, sorted(facts), queues) if groups else set()
         return [row for row in facts.values() if row.group_id is None or row.group_id in held]
 
     def blocked_groups(self, queue_id: int, limit: int) -> list[Group]:
@@ -166,6 +186,8 @@ class PostgresTransaction(Records):
     def write_groups(self, groups: Sequence[Group]) -> None:
         for group in groups:
             self._held_groups.pop(group.id, None)
+            if group.head_due_ms is not None:
+                self._floors.put((group.queue_id, HEADS), group.head_due_ms)
         self._write(
             "write_groups",
             b.int8s([g.id for g in groups]),
@@ -176,9 +198,9 @@ class PostgresTransaction(Records):
             b.int8s([g.blocked for g in groups]),
         )
 
-    def head_due(self, group_id: int) -> int | None:
-        rows = self._session.fetch("head_due", b.int8(group_id))
-        return rows[0][0] if rows else None
+    def head(self, group_id: int) -> tuple[int, int] | None:
+        rows = self._session.fetch("head", b.int8(group_id))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     # -- selections
     def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:
@@ -199,20 +221,27 @@ class PostgresTransaction(Records):
         return b.int8s([self._floors.of((queue_id, level)) for level in levels])
 
     def claim_groups(self, queue_id: int, limit: int, terms: LeaseTerms) -> list[Claimed]:
-        """Lock the due groups, then read their heads in a fresh snapshot: a head that was raced for under
-        one snapshot would be skipped while its group is marked busy, and the group stranded."""
-        groups = self._session.fetch("due_groups", b.int8(queue_id), b.int8(self.now_ms), b.int8(limit))
+        """Lock the due groups, then read their heads in a fresh snapshot: under one snapshot, a head that is
+        raced for is skipped and its group marked busy, stranded."""
+        floor = self._floors.of((queue_id, HEADS))
+        groups = self._due_groups(queue_id, limit, floor)
+        if floor and not groups:  # what another node has made a head may be due before all that we know
+            groups = self._due_groups(queue_id, limit, 0)
         if not groups:
             return []
+        self._floors.reached((queue_id, HEADS), groups[0][2])
         ids, keys = b.int8s([row[0] for row in groups]), b.texts([row[1] for row in groups])
         rows = self._session.fetch("group_heads", ids, keys, b.int8(terms.bytes_max))
         claimed = [Claimed(*[*row[:-2], terms.handle(), row[-1]]) for row in rows]
         if claimed:
+            places = {row[0]: row[3] for row in groups}
             busy = [(c.group_id, c.id) for c in claimed if c.group_id is not None]
-            for group_id, _ in busy:
-                self._held_groups.pop(group_id, None)
-            self._write("busy_groups", b.int8s([g for g, _ in busy]), b.int8s([m for _, m in busy]))
+            self._held_groups = {n: g for n, g in self._held_groups.items() if n not in places}
+            self._write("busy_groups", b.tids([places[g] for g, _ in busy]), b.int8s([m for _, m in busy]))
         return self._lease(claimed, [row[-2] for row in rows], terms)
+
+    def _due_groups(self, queue_id: int, limit: int, floor: int) -> list[tuple[int, str, int, bytes]]:
+        return self._session.fetch("due_groups", *map(b.int8, (queue_id, self.now_ms, limit, floor)))
 
     def _lease(self, claimed: list[Claimed], places: list[bytes], terms: LeaseTerms) -> list[Claimed]:
         if claimed:
@@ -252,7 +281,8 @@ class PostgresTransaction(Records):
         existing = dict(self._session.fetch("existing", b.uuids(sorted(missing))))
         groups = {group_id for group_id in existing.values() if group_id is not None}
         if groups:
-            held = self._hold(groups, sorted(existing), beside)
+            queues = {row.queue_id for row in found.values()}
+            held = self._hold(groups, sorted(existing.keys() | found.keys()), queues, beside)
             free = [message_id for message_id, group_id in existing.items() if group_id in held]
             found |= self._facts("lock_grouped", b.uuids(sorted(free)))
         return Locked(found, frozenset(existing.keys() - found.keys()))

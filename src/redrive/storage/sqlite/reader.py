@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from redrive.domain.facts import Slot
+from redrive.domain.standing import ANY, STANDINGS, Shown
 from redrive.storage import rows as r
 from redrive.storage.sqlite import rows as out
 from redrive.storage.sqlite.transaction import SQL
@@ -26,22 +26,20 @@ from redrive.storage.values import (
     merged_groups,
 )  # fmt: skip
 
-_REST = (Slot.READY, Slot.IN_GROUP)
 _EVER = sys.maxsize
 
 
-def state_parameters(state: str | None, now_ms: int) -> dict[str, Any]:
+def state_parameters(state: Shown | None, now_ms: int) -> dict[str, Any]:
     """A contract state as bounds on the stored columns."""
-    slots, dead, after, until = {
-        None: (None, None, -1, _EVER),
-        "leased": ((Slot.LEASED,), None, -1, _EVER),
-        "dead": ((*_REST, Slot.HELD), 1, -1, _EVER),
-        "delayed": (_REST, 0, now_ms, _EVER),
-        "waiting": ((Slot.IN_GROUP,), 0, -1, now_ms),
-        "ready": ((Slot.READY,), 0, -1, now_ms),
-    }[state]
-    chosen = None if slots is None else out.json_list(slots)
-    return {"slots": chosen, "dead": dead, "due_after_ms": after, "due_until_ms": until}
+    wanted = ANY if state is None else STANDINGS[state]
+    after_ms, until_ms = wanted.due_bounds(now_ms, _EVER)
+    return {
+        "slots": None if wanted.slots is None else out.json_list(wanted.slots),
+        "dead": wanted.dead,
+        "at_head": wanted.at_head,
+        "due_after_ms": after_ms,
+        "due_until_ms": until_ms,
+    }
 
 
 class SqliteReader:
@@ -89,7 +87,7 @@ class SqliteReader:
         return [(slot, raw) for slot, raw in self._all("stats", (queue_id, since_slot))]
 
     def messages(
-        self, queue: Queue, state: str | None, since_ms: int | None, after_id: int, limit: int
+        self, queue: Queue, state: Shown | None, since_ms: int | None, after_id: int, limit: int
     ) -> list[StoredMessage]:
         bounds = {"queue": queue.id, "since_ms": since_ms, "after": after_id, "limit": limit}
         rows = self._all("messages", bounds | state_parameters(state, self.now_ms))

@@ -114,9 +114,9 @@ class SqliteTransaction:
             [(g.live, g.next_position, g.head_due_ms, g.busy, g.blocked, g.id) for g in groups],
         )
 
-    def head_due(self, group_id: int) -> int | None:
-        found: int | None = self._one("head_due", group_id)
-        return found
+    def head(self, group_id: int) -> tuple[int, int] | None:
+        rows = self._all("head", group_id)
+        return rows[0] if rows else None
 
     # -- selections
     def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:

@@ -1,3 +1,2 @@
--- purpose: the heads of these groups are leased
--- index: groups_pkey
-UPDATE groups g SET head_due_ms = NULL, busy = w.busy FROM unnest($1::bigint[], $2::bigint[]) AS w (id, busy) WHERE g.id = w.id
+-- purpose: the heads of these groups, which this transaction holds and which therefore stay in their places, are leased
+UPDATE groups g SET head_due_ms = NULL, busy = w.busy FROM unnest($1::tid[], $2::bigint[]) AS w (place, busy) WHERE g.ctid = w.place
