@@ -129,10 +129,16 @@ def _hear_interrupts() -> None:
 class Running:
     """A command that runs until it is told to end. A context manager: it never outlives the block."""
 
-    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        python: Sequence[str] = ("-m", "redrive"),
+    ) -> None:
         # exec: the shell becomes the program, so that signals reach it
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", _LIFELINE, "sh", sys.executable, "-m", "redrive", *words],
+            ["/bin/sh", "-c", _LIFELINE, "sh", sys.executable, *python, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.cli.program import Program
+from tests.cli.program import SECONDS, Program
 
 
 @pytest.fixture
@@ -44,6 +45,44 @@ def test_without_receipts_it_says_so_with_its_exit_code(demo: Program) -> None:
     assert "effects per job key" in failed
 
 
+@pytest.mark.slow
+def test_what_a_kept_night_prints_can_be_copied(demo: Program) -> None:
+    """The server answers, the ledger is read; stopped and removed as it says, nothing is left."""
+    done = demo("demo", "--count", "400", "--seed", "5", "--keep")
+    assert done.code == 0, done.err
+    lines = done.out[done.out.index("The server still runs") :].splitlines()
+    stop = next(line for line in lines if line.startswith("To stop it: kill "))
+    server = psutil.Process(int(stop.rpartition(" ")[2]))
+    try:
+        looking = [line for line in lines if line.startswith("  ")]
+        assert len(looking) == 3
+        seen = _in_a_shell(demo, *looking)
+        assert "settlement.dlq" in seen
+        assert "completed" in seen
+        _in_a_shell(demo, stop.partition(": ")[2])
+        server.wait(SECONDS)
+    finally:
+        if server.is_running():
+            server.kill()
+    _in_a_shell(demo, next(line for line in lines if line.startswith("To remove")).partition(": ")[2])
+    assert _left(demo) == []
+
+
+def _in_a_shell(program: Program, *lines: str) -> str:
+    script = "\n".join([f'set -e; redrive() {{ {sys.executable} -m redrive "$@"; }}', *lines])
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env=program.environment(),
+        cwd=program.folder,
+        capture_output=True,
+        text=True,
+        timeout=4 * SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_terminated_in_the_middle_it_stops_what_it_started(demo: Program) -> None:
     """SIGTERM: exit code 130, none of its processes lives, no folder is left."""
     with demo.start("demo", "--count", "400", "--json") as night:
@@ -72,7 +111,7 @@ def test_what_no_night_can_be_made_of(demo: Program, words: list[str], code: int
     done = demo.inside("demo", *words)
     assert done.code == code, done.err
     assert said in done.err
-    assert "Traceback" not in done.err
+    assert (done.out, "Traceback" in done.err) == ("", False)
     assert _left(demo) == []
 
 

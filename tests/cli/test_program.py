@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,8 +19,11 @@ import typer.main
 from redrive import cli
 from redrive.cli import failures
 from redrive.cli.app import app, run
+from redrive.cli.origins import gather
+from redrive.cli.session import FLAGS
+from redrive.cli.settings import variables
 from redrive.cli.text import one_line, plain
-from tests.cli.program import SECONDS, Program
+from tests.cli.program import SECONDS, Program, Running
 from tests.database import free_port
 
 HEAVY = (
@@ -52,6 +57,7 @@ def _commands(command: Any, words: tuple[str, ...] = ()) -> dict[tuple[str, ...]
 
 
 COMMANDS = _commands(typer.main.get_command(app))
+NO_SETTINGS = {(("demo",), "storage")}  # a night's own, never the one that is configured
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -72,6 +78,30 @@ def test_every_command_explains_itself(words: tuple[str, ...], capsys: pytest.Ca
     )
     for parameter in COMMANDS[words].params:
         assert parameter.help, f"{words}: {parameter.name} has no help"
+
+
+@pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
+def test_every_option_of_a_setting_names_its_variable(words: tuple[str, ...]) -> None:
+    """In its line of the help; the ``_FILE`` form where there is one. What is no setting names none."""
+    for parameter in COMMANDS[words].params:
+        wanted = set(variables(parameter.name)) if parameter.name in FLAGS else set()
+        if (words, parameter.name) in NO_SETTINGS:
+            wanted = set()
+        if parameter.name == "api_key_file":
+            wanted = {"REDRIVE_API_KEY", "REDRIVE_API_KEY_FILE"}
+        if parameter.name == "config":
+            wanted = {"REDRIVE_CONFIG"}
+        assert set(re.findall(r"REDRIVE_[A-Z_]+", parameter.help)) == wanted, parameter.name
+
+
+def test_each_variable_that_the_help_names_is_read() -> None:
+    """The control of the names: set to nonsense or to no file, each is found wrong, or where its value is."""
+    for name in FLAGS:
+        for variable in variables(name):
+            found = gather({}, {variable: "no-such-thing"})
+            assert found.origins[name] == f"environment {variable}" or [
+                problem for problem in found.problems if variable in problem.where
+            ], variable
 
 
 def test_the_promised_commands_are_there() -> None:
@@ -136,6 +166,13 @@ def test_another_server_is_told_from_redrive(alone: Program) -> None:
     assert (done.code, "Something else than Redrive" in done.err) == (3, True)
 
 
+def test_https_to_a_plain_server_is_exit_code_3(redrive: Program, url: str) -> None:
+    """What is wrong with the address is said; trying again is not."""
+    done = redrive("queue", "list", url=url.replace("http://", "https://"))
+    assert (done.code, "trying again" in done.err) == (3, False)
+    assert "is it http:// instead of https://?" in done.err
+
+
 def test_a_wrong_key_is_exit_code_3_and_not_repeated(redrive: Program) -> None:
     """What the person can do is said, the key is not."""
     done = redrive("queue", "list", api_key="hidden-word-hidden-word")
@@ -155,6 +192,48 @@ def test_interrupted_while_it_waits(redrive: Program) -> None:
                 assert b"/v1/queue/" in connection.recv(65_536)
                 done = waiting.stop(signal.SIGINT)
     assert (done.code, done.err) == (130, "")
+
+
+_SCRIPT = "import sys; from redrive.cli import main; sys.exit(main())"  # as the installed one
+_UNGUARDED = "import sys; from redrive.cli.app import run; sys.exit(run())"
+_SLOW_IMPORT = """
+import select, sys
+print("typer is being imported", flush=True)
+select.select([], [], [], 30)
+"""
+
+
+@pytest.mark.parametrize(
+    ("python", "ended"),
+    [
+        (("-m", "redrive"), (130, "")),
+        (("-c", _SCRIPT), (130, "")),
+        (("-c", _UNGUARDED), (-signal.SIGINT, "Traceback")),
+    ],
+    ids=["module", "script", "control"],
+)
+def test_interrupted_while_it_starts(
+    alone: Program, python: tuple[str, str], ended: tuple[int, str], tmp_path: Path
+) -> None:
+    """Ctrl-C in the middle of an import is exit code 130 and no traceback either."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    (stubs / "typer.py").write_text(_SLOW_IMPORT)
+    path = os.pathsep.join(filter(None, [str(stubs), os.environ.get("PYTHONPATH")]))
+    environment = alone.environment({"PYTHONPATH": path})
+    with Running(["version"], tmp_path, environment, python) as starting:
+        starting.until("stdout", "typer is being imported")
+        done = starting.stop(signal.SIGINT)
+    assert (done.code, done.err[: len("Traceback")]) == ended, done.err
+
+
+def test_nothing_that_takes_time_is_imported_unguarded() -> None:
+    """What the installed script imports before ``main`` can hear an interrupt: the package, and no more."""
+    code = "import sys, redrive; had = set(sys.modules); import redrive.cli; print(*set(sys.modules) - had)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert loaded.stdout.split() == ["redrive.cli"]
 
 
 def test_a_reader_that_goes_away_is_no_error(redrive: Program) -> None:

@@ -61,6 +61,41 @@ def test_a_misspelt_setting_is_guessed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("REDRIVE_KEY", "the nearest name is REDRIVE_API_KEY"),
+        ("REDRIVE_TIMEOUT", "the nearest name is REDRIVE_TIMEOUT_SECONDS"),
+        ("REDRIVE_CONFIG_PATH", "the nearest name is REDRIVE_CONFIG"),
+        ("REDRIVE_PORT_FILE", "REDRIVE_PORT has no form for a file"),
+        ("REDRIVE_OF_ANOTHER_PROGRAM", "`redrive config settings` lists what is"),
+    ],
+)
+def test_a_variable_that_nothing_reads_is_told_by_the_check_alone(
+    alone: Program, variable: str, said: str
+) -> None:
+    """With the nearest name. It may be another program's: the settings are valid, other commands silent."""
+    name = variable.removeprefix("REDRIVE_")
+    done = alone.inside("config", "check", **{name: "x"})
+    assert (done.code, done.out) == (
+        0,
+        f"warning: {variable}: nothing reads it; {said}\nthe settings are valid\n",
+    )
+    assert alone.inside("config", "check", "--json", **{name: "x"}).json["problems"][0]["warning"] is True
+    assert variable in alone.inside("config", "show", **{name: "x"}).err
+    assert variable not in alone.inside("db", "check", **{name: "x"}).err
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["REDRIVE_CONFIG", "REDRIVE_TESTING", "REDRIVE_UNSAFE", "REDRIVE_ARENA_PROVIDER", "REDRIVE_API_KEY_FILE"],
+)
+def test_what_is_read_is_not_called_unread(tmp_path: Path, variable: str) -> None:
+    """The control: settings' files, and what the worker, the demo and the tests read."""
+    (tmp_path / "file").write_text("")
+    assert gather({}, {variable: str(tmp_path / "file")}).unread == []
+
+
 def test_what_kubernetes_puts_into_a_pod_is_no_setting() -> None:
     """A service named redrive sets REDRIVE_PORT to a URL, and more; only a warning comes of it."""
     pod = {

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import redrive
+from redrive.domain.errors import Conflict
 from tests.cli.program import Program
 
 STORE = ["--storage", "sqlite:///own.db"]
@@ -74,3 +81,26 @@ def test_a_file_that_is_no_store_is_named_with_a_hint_for_files(alone: Program) 
     (alone.folder / "big.json").write_text("not a database, but long enough to be looked at" * 100)
     done = alone.inside("serve", "--storage", "sqlite:///big.json")
     assert (done.code, "big.json" in done.err, "is it up" in done.err) == (3, True, False), done.err
+
+
+def test_another_programs_database_is_refused_and_left_as_it_is(
+    alone: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By serve, db migrate and connect, whatever version its program counts; the ledger lives in it."""
+    file = alone.folder / "app.db"
+    with closing(sqlite3.connect(file)) as application:
+        application.executescript("PRAGMA user_version = 7; CREATE TABLE payments (id INTEGER PRIMARY KEY)")
+    before = file.read_bytes()
+    for words in (["serve", "--port", "0"], ["db", "migrate"], ["db", "check"]):
+        done = alone.inside(*words, "--storage", "sqlite:///app.db")
+        assert (done.code, done.out) == (3, ""), done.err
+        assert "app.db is another application's database, with the tables payments" in done.err
+        assert "a file of its own" in done.err
+    monkeypatch.chdir(alone.folder)
+    with pytest.raises(Conflict, match="another application's"):
+        redrive.connect("sqlite:///app.db")
+    assert file.read_bytes() == before
+    assert alone.inside("ledger", "install", "--ledger", "sqlite:///app.db").code == 0
+    assert alone.inside("ledger", "status", "--ledger", "sqlite:///app.db").code == 0
+    with closing(sqlite3.connect(file)) as application:
+        assert application.execute("PRAGMA user_version").fetchone() == (7,)

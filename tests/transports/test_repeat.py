@@ -6,7 +6,7 @@ import pytest
 
 from redrive.domain.errors import Internal, InvalidRequest, Overloaded, RateLimited, RedriveError
 from redrive.transports import Unreachable
-from redrive.transports.rest.repeat import delay_seconds, harmless
+from redrive.transports.rest.repeat import Misdirected, delay_seconds, harmless
 from redrive.transports.routing import contract_routes
 
 
@@ -34,6 +34,7 @@ def test_what_may_be_repeated(capability: str, keyed: bool, expected: bool) -> N
         (Unreachable("x", sent=False), False, True),
         (Unreachable("x", sent=True), False, False),
         (Unreachable("x", sent=True), True, True),
+        (Misdirected("x"), True, False),
         (Overloaded("x"), False, True),
         (RateLimited("x"), False, True),
         (Internal("x"), False, False),

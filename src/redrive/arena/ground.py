@@ -16,18 +16,21 @@ from redrive import seams
 
 @dataclass(slots=True)
 class Ground:
-    """``folder`` holds logs and files, ``storage`` is the server's URL, ``game_url`` the game's."""
+    """``folder`` holds logs and files, ``storage`` is the server's URL, ``game_url`` the game's.
+
+    ``schemas`` are the ones made in a PostgreSQL database, else none.
+    """
 
     folder: Path
     storage: str
     game_url: str
     _base: str = ""
-    _schemas: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
 
     def clear(self, *, folder: bool = True) -> None:
         """Remove the schemas, and the folder unless its logs are still wanted."""
-        if self._schemas:
-            _in_each(self._base, "schema_drop", self._schemas)
+        if self.schemas:
+            _in_each(self._base, "schema_drop", self.schemas)
         if folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 

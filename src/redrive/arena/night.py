@@ -56,8 +56,8 @@ class Options:
 class Outcome:
     """How a night ended. ``late`` names what was waited for in vain.
 
-    ``kept`` (url, api_key, game_url, folder, pid) tells how to look around when the server was left running;
-    ``logs`` is the folder with the processes' logs, kept when a claim failed that should have held.
+    ``kept`` (url, api_key, game_url, folder, schemas, pid) tells how to look around when the server was left
+    running; ``logs`` is the folder with the processes' logs, kept when a claim failed that should have held.
     """
 
     claims: list[Claim]
@@ -171,5 +171,6 @@ def _kept(ground: Ground, stage: Stage, pid: int) -> dict[str, str]:
         "api_key": stage.api_key,
         "game_url": ground.game_url,
         "folder": str(ground.folder),
+        "schemas": ", ".join(ground.schemas),
         "pid": str(pid),
     }

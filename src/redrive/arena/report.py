@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any, Final
 
 from redrive.arena.night import Options, Outcome, run
@@ -16,7 +17,8 @@ def show(options: Options, console: Any = None) -> int:
 
     console = console or Console()
     columns = (SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as progress:
+    # where nobody sees the bar it would only leave an empty line
+    with Progress(*columns, console=console, transient=True, disable=not console.is_interactive) as progress:
         bar = progress.add_task("the night begins", total=STEPS_ABOUT)
 
         def tell(words: str) -> None:
@@ -78,11 +80,18 @@ def _after(outcome: Outcome, options: Options) -> list[str]:
     if outcome.logs:
         lines.append(f"The logs of the processes are in {outcome.logs}.")
     if outcome.kept:
-        kept = outcome.kept
-        lines += [
-            f"The server still runs at {kept['url']}; stop it with: kill {kept['pid']}",
-            f"export REDRIVE_URL={kept['url']} REDRIVE_API_KEY={kept['api_key']}",
-            f"redrive queue list; redrive dlq list settlement; the game and its ledger: {kept['game_url']}",
-            f"Logs are in {kept['folder']}.",
-        ]
+        lines += _hints(outcome.kept)
     return lines
+
+
+def _hints(kept: dict[str, str]) -> list[str]:
+    folder = quote(kept["folder"])
+    also = f"; and drop the schemas {kept['schemas']}" if kept["schemas"] else ""
+    return [
+        f"The server still runs at {kept['url']}, with its files in {folder}. To look around:",
+        f"  export REDRIVE_URL={kept['url']} REDRIVE_API_KEY={kept['api_key']}",
+        f"  export REDRIVE_LEDGER={quote(kept['game_url'])}",
+        "  redrive queue list; redrive dlq list settlement; redrive ledger status",
+        f"To stop it: kill {kept['pid']}",
+        f"To remove what it kept, then: rm -r {folder}{also}",
+    ]

@@ -70,14 +70,15 @@ def _main(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. Failures are said on stderr, without a traceback unless asked for."""
+    """Run one command; the exit code. Failures are said on stderr, without a traceback unless asked for.
+
+    A KeyboardInterrupt passes through.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(args=given, prog_name="redrive")
     except SystemExit as ended:
         return _ended(ended)
-    except KeyboardInterrupt:
-        return failures.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last one to see it
         if Session.debug:
             failures.say_traceback(error)

@@ -18,7 +18,6 @@ NO: Final = 1
 USAGE: Final = 2
 OUT_OF_REACH: Final = 3
 BUG: Final = 70
-INTERRUPTED: Final = 130
 NO_READER: Final = 141
 
 EXIT_CODES: Final = (
@@ -133,6 +132,6 @@ def _lost_store(error: BaseException) -> bool:
         return True
     if not module.startswith("redrive.storage"):
         return False
-    from redrive.storage.port import Lost  # only when the store was opened by this process anyway
+    from redrive.storage.port import Damaged, Lost  # only when the store was opened by this process anyway
 
-    return isinstance(error, Lost)
+    return isinstance(error, Lost | Damaged)

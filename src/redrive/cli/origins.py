@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from redrive.cli.failures import USAGE, Refusal
-from redrive.cli.settings import DEFAULTS, FROM_FILE, TYPES, BadValue, Settings, read
+from redrive.cli.settings import DEFAULTS, FROM_FILE, PREFIX, TYPES, BadValue, Settings, read, variables
 
-PREFIX: Final = "REDRIVE_"
 CONFIG_FILE: Final = "redrive.toml"
 SECRET_FILE_BYTES_MAX: Final = 64 * 1024
 _FLAGS: Final = {"timeout_seconds": "timeout", "api_key": "api-key-file"}
 _SIMILAR: Final = 0.8
-_OTHERS: Final = {"CONFIG", "TESTING", "TIME_FACTOR", "TEST_INSTALLED"}
+_NEAR: Final = 0.6
+_TESTS: Final = {
+    "KILL_AT", "PAUSE_AT", "SIGNAL_DIR", "TESTING", "TEST_INSTALLED", "TIME_FACTOR", "UNSAFE",
+}  # fmt: skip
+_OTHERS: Final = {"CONFIG", *_TESTS}
 # what Kubernetes puts into every pod beside a service named "redrive"; REDRIVE_PORT is then a URL
 _KUBERNETES: Final = re.compile(r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP)(_\w+)?)")
 
@@ -38,11 +41,15 @@ class Problem:
 
 @dataclass(slots=True)
 class Found:
-    """The effective values, where each came from, and everything that is wrong."""
+    """The effective values, where each came from, and everything that is wrong.
+
+    ``unread``: variables that begin like ours and that nothing reads; another program may.
+    """
 
     values: dict[str, Any]
     origins: dict[str, str]
     problems: list[Problem] = field(default_factory=list)
+    unread: list[Problem] = field(default_factory=list)
 
     def settings(self) -> Settings:
         """The settings; raises Refusal (exit 2) with everything that is wrong."""
@@ -65,7 +72,7 @@ def gather(
     found = Found(dict(DEFAULTS), dict.fromkeys(DEFAULTS, "default"))
     for source in (
         _file(config, environment, found.problems),
-        _environment(environment, found.problems),
+        _environment(environment, found),
         _flags(flags),
     ):
         for name, raw, origin in source:
@@ -83,7 +90,8 @@ def _flags(flags: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
             yield name, value, f"flag --{_FLAGS.get(name, name.replace('_', '-'))}"
 
 
-def _environment(environment: Mapping[str, str], problems: list[Problem]) -> Iterator[tuple[str, Any, str]]:
+def _environment(environment: Mapping[str, str], found: Found) -> Iterator[tuple[str, Any, str]]:
+    problems = found.problems
     for variable in sorted(name for name in environment if name.startswith(PREFIX)):
         name = variable.removeprefix(PREFIX)
         value = environment[variable]
@@ -104,6 +112,8 @@ def _environment(environment: Mapping[str, str], problems: list[Problem]) -> Ite
             problems.append(
                 Problem(variable, f"is no setting; did you mean {PREFIX}{similar.upper()}?", warning=True)
             )
+        else:
+            found.unread.append(Problem(variable, _unread(name), warning=True))
 
 
 def _secret_file(
@@ -154,6 +164,16 @@ def _similar(name: str) -> str | None:
     names = [*TYPES, *(f"{secret}_file" for secret in FROM_FILE)]
     close = difflib.get_close_matches(name, names, n=1, cutoff=_SIMILAR)
     return close[0] if close else None
+
+
+def _unread(name: str) -> str:
+    itself = name.removesuffix("_FILE")
+    if itself.lower() in TYPES:
+        return f"nothing reads it; {PREFIX}{itself} has no form for a file"
+    known = ["CONFIG", *(one.removeprefix(PREFIX) for setting in TYPES for one in variables(setting))]
+    near = difflib.get_close_matches(name.upper(), known, n=1, cutoff=_NEAR)
+    nearest = f"the nearest name is {PREFIX}{near[0]}" if near else "`redrive config settings` lists what is"
+    return f"nothing reads it; {nearest}"
 
 
 def _line_of(text: str, key: str) -> int:

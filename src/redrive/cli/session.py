@@ -14,7 +14,7 @@ import typer
 from redrive.cli.failures import EXIT_CODES, no_reader
 from redrive.cli.origins import Found, gather
 from redrive.cli.output import Column, Output, note
-from redrive.cli.settings import Settings
+from redrive.cli.settings import Settings, variables
 
 if TYPE_CHECKING:
     from redrive.cli.client import Client
@@ -23,31 +23,33 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Options = Mapping[str, Any]
 """Parameters that several commands share: name → an annotated type; each is None when not given."""
 
+
+def _flag(name: str, kind: Any, help: str, *words: str, metavar: str | None = None) -> Any:  # noqa: A002
+    """The option of a setting: its help ends with the variables that set it too."""
+    said = f"{help.removesuffix('.')} ({' or '.join(variables(name))})."
+    return Annotated[kind | None, typer.Option(*words, help=said, metavar=metavar)]
+
+
 FLAGS: Final[dict[str, Any]] = {
-    "url": Annotated[str | None, typer.Option(help="The server (REDRIVE_URL).", metavar="URL")],
-    "ca_file": Annotated[str | None, typer.Option(help="Trusted certificates, PEM (REDRIVE_CA_FILE).")],
-    "timeout_seconds": Annotated[
-        float | None, typer.Option("--timeout", help="Seconds to wait for the server, repeats included.")
-    ],
-    "storage": Annotated[
-        str | None, typer.Option(help="sqlite:///file.db, postgresql://… or memory: (REDRIVE_STORAGE).")
-    ],
-    "host": Annotated[str | None, typer.Option(help="Where to listen (REDRIVE_HOST).")],
-    "port": Annotated[int | None, typer.Option(help="Where to listen; 0: a free one (REDRIVE_PORT).")],
-    "auto_create_queues": Annotated[
-        bool | None, typer.Option(help="Whether a publish or a consume makes the queue that it names.")
-    ],
-    "backup_directory": Annotated[
-        str | None, typer.Option(help="Where `db backup` may write.", metavar="FOLDER")
-    ],
-    "rate_per_second": Annotated[float | None, typer.Option(help="Requests a second of one key.")],
-    "rate_burst": Annotated[int | None, typer.Option(help="Requests at once of one key.")],
-    "ledger": Annotated[
-        str | None, typer.Option(help="The application's database (REDRIVE_LEDGER).", metavar="URL")
-    ],
-    "log_level": Annotated[str | None, typer.Option(help="debug, info, warning or error.")],
-    "log_format": Annotated[str | None, typer.Option(help="auto, console or json.")],
+    "url": _flag("url", str, "The server.", metavar="URL"),
+    "ca_file": _flag("ca_file", str, "Trusted certificates, PEM.", metavar="FILE"),
+    "timeout_seconds": _flag(
+        "timeout_seconds", float, "Seconds to wait for the server, repeats included.", "--timeout"
+    ),
+    "storage": _flag("storage", str, "sqlite:///file.db, postgresql://… or memory:.", metavar="URL"),
+    "host": _flag("host", str, "Where to listen."),
+    "port": _flag("port", int, "Where to listen; 0: a free one."),
+    "auto_create_queues": _flag(
+        "auto_create_queues", bool, "Whether a publish or a consume makes the queue that it names."
+    ),
+    "backup_directory": _flag("backup_directory", str, "Where `db backup` may write.", metavar="FOLDER"),
+    "rate_per_second": _flag("rate_per_second", float, "Requests a second of one key."),
+    "rate_burst": _flag("rate_burst", int, "Requests at once of one key."),
+    "ledger": _flag("ledger", str, "The application's database.", metavar="URL"),
+    "log_level": _flag("log_level", str, "debug, info, warning or error."),
+    "log_format": _flag("log_format", str, "auto, console or json."),
 }
+"""The options of settings, as typer reads them: name → an annotated type."""
 SERVER: Final = ("url", "ca_file", "timeout_seconds")
 """The flags of a command that talks to a server."""
 
@@ -56,10 +58,15 @@ Limit = Annotated[int, typer.Option(min=0, help="At most so many; 0: all.")]
 """How many items a list shows; over as many pages as it takes."""
 
 _API_KEY_FILE = Annotated[
-    Path | None, typer.Option(help="A file that holds the key; or REDRIVE_API_KEY.", metavar="FILE")
+    Path | None,
+    typer.Option(
+        help="A file that holds the key (REDRIVE_API_KEY_FILE, or REDRIVE_API_KEY for the key itself).",
+        metavar="FILE",
+    ),
 ]
 _CONFIG = Annotated[
-    Path | None, typer.Option("--config", help="Settings (default: redrive.toml).", metavar="FILE")
+    Path | None,
+    typer.Option("--config", help="Settings (REDRIVE_CONFIG; default: redrive.toml).", metavar="FILE"),
 ]
 _JSON = Annotated[bool, typer.Option("--json", help="Data as JSON.")]
 _DEBUG = Annotated[bool, typer.Option("--debug", help="Tracebacks of errors.")]

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+PREFIX: Final = "REDRIVE_"
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]
 
@@ -55,6 +56,12 @@ FROM_FILE: Final = frozenset({*SECRETS, *PASSWORDS})
 """What ``REDRIVE_<NAME>_FILE`` may hold: secrets, and URLs with a password."""
 TYPES: Final[dict[str, Any]] = {field.name: field.type for field in msgspec.structs.fields(Settings)}
 DEFAULTS: Final[dict[str, Any]] = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+
+
+def variables(name: str) -> tuple[str, ...]:
+    """The environment variables that set ``name``: the value itself, or for some a file that holds it."""
+    itself = f"{PREFIX}{name.upper()}"
+    return (itself, f"{itself}_FILE") if name in FROM_FILE else (itself,)
 
 
 class BadValue(ValueError):

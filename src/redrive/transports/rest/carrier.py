@@ -6,7 +6,8 @@ import logging
 import os
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from http.client import BadStatusLine
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from redrive import seams
 from redrive.domain.errors import Internal, RedriveError, error_from
 from redrive.transports.contract_transport import ContractTransport
 from redrive.transports.port import Unreachable
-from redrive.transports.rest.repeat import delay_seconds, harmless
+from redrive.transports.rest.repeat import Misdirected, delay_seconds, harmless
 from redrive.transports.routing import Parts, Route, cut, route_of
 
 CONNECT_SECONDS = 5.0
@@ -30,6 +31,8 @@ ANSWER_BYTES_MAX = 64 * 1024 * 1024
 LOG_EVERY_SECONDS = 10.0
 _LOG = logging.getLogger("redrive.transports")
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"})
+_TLS_ALERT = "\x15\x03"  # how an answer begins that refuses plain text
+_ONLY_TLS = "the server speaks TLS here; is it https:// instead of http://?"
 
 
 class _WireError(msgspec.Struct):
@@ -142,7 +145,11 @@ class RestCarrier:
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
             raise Unreachable(f"{self.base_url}: {_reason(error)}", sent=False) from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
+            if wrong := _misdirected(error):
+                raise Misdirected(f"{self.base_url}: {wrong}") from None
             raise Unreachable(f"{self.base_url}: {_reason(error)}", sent=True) from None
+        if answer.status == 400 and b"HTTPS" in answer.data and not answer.data.startswith(b"{"):
+            raise Misdirected(f"{self.base_url}: {_ONLY_TLS}")  # a proxy's page, in whatever words
         return _data_of(answer.status, answer.data, answer.headers.get("Retry-After"))
 
     def close(self) -> None:
@@ -151,14 +158,28 @@ class RestCarrier:
         self._pool.close()
 
 
-def _reason(error: BaseException) -> str:
-    """What the operating system says of a failed connection, else the kind of failure: no request's text."""
-    for cause in (error.__cause__, error.__context__, *error.args, error):
+def _misdirected(error: BaseException) -> str:
+    """What is wrong with the address or the certificate, where no repetition helps; else an empty text."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message}; ca_file names other authorities"
         if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
             return "the server does not speak TLS here; is it http:// instead of https://?"
+        if isinstance(cause, BadStatusLine) and str(cause).startswith(_TLS_ALERT):
+            return _ONLY_TLS
+    return ""
+
+
+def _reason(error: BaseException) -> str:
+    """What the operating system says of a failed connection, else the kind of failure: no request's text."""
+    for cause in _causes(error):
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
     return type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[object]:
+    yield from (error.__cause__, error.__context__, *error.args, error)
 
 
 def _data_of(status: int, body: bytes, retry_after: str | None) -> bytes:
