@@ -29,4 +29,6 @@ page() { # page FILE MODULE
 
 page contract.md redrive.contract.reference
 page state-machine.md redrive.domain.diagram
+page reliability.md tests.proof.report
+page performance.md bench.report
 exit "$stale"

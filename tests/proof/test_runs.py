@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.proof.runs import Found, Proof, load, run
+from tests.proof.report import page
+from tests.proof.runs import Found, Proof, Result, load, run
 
 
 def round_of_three(seed: int) -> Found:
@@ -62,3 +63,15 @@ def test_a_round_that_tries_nothing_is_an_error(tmp_path: Path) -> None:
     proof = dataclasses.replace(PROOF, round=lambda _: Found())
     with pytest.raises(RuntimeError, match="tried no cases"):
         run(proof, until=3, folder=tmp_path)
+
+
+def test_the_page_says_what_was_tried_and_what_was_found() -> None:
+    """A row for each result; a control that found nothing and a violation stand out."""
+    result = Result(
+        "example", "Nothing is lost.", "cases", 9, 3, 7.2, {"cases": 6}, {"seconds": 2.0},
+        ["round 1: lost"], {"safety off": 0}, ["abc"], "2 cores", "make proof-foundation ARGS=example",
+    )  # fmt: skip
+    text = page([dataclasses.asdict(result)])
+    row = "| **example**: Nothing is lost. | 6 of 9 cases | 1 | safety off: NO | seconds 2 |"
+    assert row in text.splitlines()
+    assert "- round 1: lost" in text.splitlines()
