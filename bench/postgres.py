@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
@@ -12,6 +15,7 @@ from redrive.storage import commands as c
 from redrive.storage.execute import apply
 from redrive.storage.postgres import PostgresEngine
 
+_NUMBERS = itertools.count(1)
 TABLE = """DROP TABLE IF EXISTS bare_messages;
 CREATE TABLE bare_messages (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -76,8 +80,8 @@ class OurPostgres:
 
 
 @contextlib.contextmanager
-def database(url: str | None) -> Iterator[str | None]:
-    """``url``, or a private server where the tests' one can be started; None when there is neither."""
+def server(url: str | None) -> Iterator[str | None]:
+    """``url``, or that of a private server where one can be started; None when there is neither."""
     if url is not None:
         yield url
         return
@@ -86,5 +90,21 @@ def database(url: str | None) -> Iterator[str | None]:
     if postgres_missing():
         yield None
         return
-    with PostgresServer() as server, server.fresh_database() as own:
-        yield own
+    with PostgresServer() as private:
+        yield private.url()
+
+
+@contextlib.contextmanager
+def fresh(url: str | None) -> Iterator[str | None]:
+    """A new empty database beside the one of ``url``, dropped afterwards; None for None."""
+    if url is None:
+        yield None
+        return
+    name = f"redrive_bench_{os.getpid()}_{next(_NUMBERS)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    try:
+        yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
