@@ -11,7 +11,7 @@ import pytest
 
 from redrive.worker import faults
 
-CODE = "from redrive.worker import faults; faults.point('before_ack', 'k1'); print('went on')"
+CODE = "from redrive.worker import faults; faults.arm(); faults.point('before_ack', 'k1'); print('went on')"
 
 
 def run(directory: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -54,5 +54,6 @@ def test_a_safety_is_off_only_by_its_name(monkeypatch: pytest.MonkeyPatch) -> No
     """REDRIVE_UNSAFE names one safety."""
     monkeypatch.setenv("REDRIVE_TESTING", "1")
     monkeypatch.setenv("REDRIVE_UNSAFE", "no-receipts")
+    faults.arm()
     assert faults.unsafe("no-receipts")
     assert not faults.unsafe("ack-first")

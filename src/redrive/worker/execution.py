@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -53,8 +53,12 @@ class Execution:
     rules: Rules = DEFAULT_RULES
     key: Callable[[Any], str] | None = None
     payload_type: Any = None
+    awaited: bool = field(init=False)
 
-    def job(self, delivery: Delivery) -> Job:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "awaited", inspect.iscoroutinefunction(self.handler))
+
+    def job(self, delivery: Delivery, proof: Callable[[], bool] = lambda: True) -> Job:
         """The job of ``delivery``, its payload still as plain JSON values; raises Undecodable."""
         try:
             payload = delivery.json()
@@ -74,6 +78,7 @@ class Execution:
             generation=generation_of(delivery.headers),
             consumer_id=self.consumer_id,
             message_group_id=delivery.message_group_id,
+            proof=proof,
         )
 
     def bare_job(self, delivery: Delivery) -> Job:
@@ -100,10 +105,10 @@ class Execution:
         faults.point("before_handler", delivery.job_key)
         try:
             try:
-                job = self.job(delivery)
+                job = self.job(delivery, lease.provable)
             except Undecodable as error:
                 return Outcome("undecodable", describe(error))
-            job = replace(self._typed(self._keyed(job)), proof=lease.provable)
+            job = self._typed(self._keyed(job))
             ran = self._invoke(job, may_commit, run_coroutine)
         except BaseException as error:  # noqa: BLE001 - a handler's SystemExit ends its job, not the worker
             if refused or not lease.provable():
@@ -125,11 +130,10 @@ class Execution:
 
     def _invoke(self, job: Job, may_commit: Callable[[], bool], run_coroutine: RunCoroutine) -> bool:
         """Call the handler; False when the ledger knew the job as done."""
-        awaited = inspect.iscoroutinefunction(self.handler)
         if self.ledger is None:
             faults.point("in_handler", job.key)
             answer = self.handler(job)
-            if awaited:
+            if self.awaited:
                 run_coroutine(answer)
             return True
 
@@ -141,11 +145,12 @@ class Execution:
             faults.point("in_handler", job.key)
             return self.handler(job, db)
 
-        known = replace(job, key=f"{job.key}#{job.message_id}#{job.delivery}"[:200])
-        known = known if faults.unsafe("no-receipts") else job
+        known = job
+        if faults.unsafe("no-receipts"):
+            known = replace(job, key=f"{job.key}#{job.message_id}#{job.delivery}"[:200])
         for race in range(RACES_MAX):
             try:
-                if awaited:
+                if self.awaited:
                     return bool(run_coroutine(self.ledger.aexecute(known, change, may_commit=may_commit)))
                 return bool(self.ledger.execute(known, change, may_commit=may_commit))
             except RedriveError as error:

@@ -1,9 +1,10 @@
 """Where the proofs put their faults: named points at which a worker under test stops or kills itself.
 
-Everything here is dead unless ``REDRIVE_TESTING=1``. ``REDRIVE_PAUSE_AT=<point>[:<job_key>]`` makes the
-worker write ``<REDRIVE_SIGNAL_DIR>/<point>-<pid>`` and wait for ``<REDRIVE_SIGNAL_DIR>/go``;
-``REDRIVE_KILL_AT=<point>[:<job_key>]`` makes it SIGKILL itself there, once per signal directory.
-``REDRIVE_UNSAFE=no-receipts|ack-first`` takes that safety away, for controls that must fail.
+Everything here is dead unless ``REDRIVE_TESTING=1`` when the worker (its child, or the relay) starts.
+``REDRIVE_PAUSE_AT=<point>[:<job_key>]`` makes it write ``<REDRIVE_SIGNAL_DIR>/<point>-<pid>`` and wait for
+``<REDRIVE_SIGNAL_DIR>/go``; ``REDRIVE_KILL_AT=<point>[:<job_key>]`` makes it SIGKILL itself there, once per
+signal directory. ``REDRIVE_UNSAFE=no-receipts|ack-first`` takes that safety away, for controls that must
+fail.
 """
 
 from __future__ import annotations
@@ -29,9 +30,18 @@ PAUSE_SECONDS_MAX = 60.0
 _LOOK_SECONDS = 0.01
 
 
+_armed = False  # looked up once: the environment is slow to read, and every job passes six points
+
+
+def arm() -> None:
+    """Look whether this is a test; whoever runs jobs does so at its start."""
+    global _armed
+    _armed = os.environ.get("REDRIVE_TESTING") == "1"
+
+
 def point(name: str, job_key: str) -> None:
     """Do here what the environment asks for; nothing outside tests."""
-    if os.environ.get("REDRIVE_TESTING") != "1":
+    if not _armed:
         return
     if _asked("REDRIVE_PAUSE_AT", name, job_key):
         _pause(name)
@@ -41,7 +51,7 @@ def point(name: str, job_key: str) -> None:
 
 def unsafe(safety: str) -> bool:
     """Whether ``safety`` (``no-receipts`` or ``ack-first``) is switched off; never outside tests."""
-    return os.environ.get("REDRIVE_TESTING") == "1" and os.environ.get("REDRIVE_UNSAFE") == safety
+    return _armed and os.environ.get("REDRIVE_UNSAFE") == safety
 
 
 def _asked(variable: str, name: str, job_key: str) -> bool:

@@ -31,6 +31,7 @@ class Relay:
         self._said_at = -LOG_EVERY_SECONDS
         self.moved_at = self._said_at  # when it last published something
         self.empty_at: float | None = None  # when the last look that found nothing began
+        faults.arm()
 
     def loop(self, stopping: threading.Event) -> None:
         """Relay until ``stopping``."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from redrive import seams
 from redrive.transports import Transport, open_transport
+from redrive.worker import faults
 from redrive.worker.execution import CoroutineLoop, Execution, Handler, check_signature
 from redrive.worker.outcome import Rules
 from redrive.worker.processes import ProcessRunner, mark_importable
@@ -122,6 +123,7 @@ class Worker:
 
     def execution(self, consumer_id: str) -> Execution:
         """How this worker runs one job under the identity ``consumer_id``; child processes ask for it too."""
+        faults.arm()
         return Execution(
             handler=self.handler,
             queue=self.settings.queue,
