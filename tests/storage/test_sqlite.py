@@ -355,3 +355,11 @@ def test_a_file_that_is_no_database_is_named(sqlite_path: Path) -> None:
     sqlite_path.write_text("not a database, but long enough to be looked at" * 100)
     with pytest.raises(Lost, match=sqlite_path.name):
         SqliteEngine(sqlite_path)
+
+
+def test_a_store_may_be_closed_twice(sqlite_path: Path) -> None:
+    """The second time nothing happens, and another process may have the file."""
+    engine = SqliteEngine(sqlite_path)
+    engine.close()
+    engine.close()
+    SqliteEngine(sqlite_path).close()

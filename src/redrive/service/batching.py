@@ -14,7 +14,7 @@ from redrive.storage import commands as c
 
 BATCH_COST_MAX: Final = 2_000.0
 # Rows of one slice of what the service does beside the callers (expiry, purge, …). Who publishes meanwhile
-# shares a batch with one slice and waits for another: at 500 rows it took five times as long, at 50 twice.
+# shares a batch with one slice and waits for another: 500 rows take 6 to 16 ms on SQLite, 50 take 1 to 3 ms.
 SLICE: Final = 50
 QUANTUM: Final = 250.0
 PENDING_COST_MAX: Final = 40_000.0  # beyond it a command is refused: about a second of work

@@ -29,5 +29,7 @@ class Ownership:
         os.pwrite(self._file, f"process {os.getpid()}".encode(), 0)
 
     def release(self) -> None:
-        """Let another process have the file."""
-        os.close(self._file)
+        """Let another process have the file; nothing when that has been done."""
+        held, self._file = self._file, -1
+        if held != -1:
+            os.close(held)
