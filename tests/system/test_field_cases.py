@@ -1,8 +1,8 @@
 """Kinds of faults that users of other job systems reported, played with real processes.
 
-Each test is named after its case. What other rooms show already is not repeated here: A5, A7, A9, C3, D1, D7,
-E5, H1, H3, K3, M1, M3 and N1 in their own tests, E1 and E3 in test_steady_states, I1 in test_database_kills,
-K1 in test_stopped, P1 in test_outbox.
+Each test is named after its case; ``test_field_cases_complete`` knows where all of them are. Some are shown
+at length elsewhere: E1 and E3 in test_steady_states, I1 in test_database_kills, K1 in test_stopped, P1 in
+test_outbox.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def test_c1_many_lost_leases_all_come_back(client: ContractTransport) -> None:
     assert stats(client)["leased"] == 0
 
 
-def test_c9_a_redriven_process_killer_has_a_whole_budget(
+def test_c9_e1_a_redriven_process_killer_has_a_whole_budget(
     client: ContractTransport, application: Application, folder: Path, start: Start
 ) -> None:
     """Dead by lost leases and sent back, it is lost again just as often before it is dead again."""

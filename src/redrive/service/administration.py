@@ -113,9 +113,14 @@ def _page_after(number: int) -> Callable[[Reader], list[AuditRow]]:
 
 
 def backup(context: Context, caller: Caller, request: shapes.Backup, _key: Idempotency | None) -> Read:
-    """A consistent copy in the configured directory, while the service goes on."""
+    """A consistent copy in the configured directory, while the service goes on. It holds every queue."""
 
     def run() -> shapes.BackupDone:
+        if caller.visible is not None:
+            raise Forbidden(
+                f"the key {caller.name!r} is limited to some queues; a backup holds all of them",
+                hint="use an admin key without queue patterns",
+            )
         copy = getattr(context.engine, "backup", None)
         if copy is None:
             raise Conflict(

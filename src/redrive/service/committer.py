@@ -25,6 +25,7 @@ from redrive.storage.port import Damaged, DiskFull, Engine, Lost
 DEFERRAL_SECONDS_MAX: Final = 3.0  # longer than a database takes to resolve a deadlock
 _HELD_SECONDS: Final = 0.005  # until another node's transaction may have let go
 CALL_SECONDS_MAX: Final = 60.0
+_TELL_SECONDS: Final = 10.0
 _SLEEP_SECONDS_MAX: Final = 60.0  # a far alarm is more than a condition can wait for
 _LOG = logging.getLogger("redrive.committer")
 
@@ -45,6 +46,7 @@ class Committer:
         self._thread = threading.Thread(target=self._live, name="redrive-committer", daemon=True)
         self._committing: list[Ticket] = []
         self._failed: str | None = None  # why the last commit failed, until one succeeds
+        self._untold, self._told_at = 0, float("-inf")  # commands lost since the log last told of some
         self._no_room: Callable[[], str | None] = getattr(engine, "full", lambda: None)
 
     def start(self) -> None:
@@ -230,7 +232,11 @@ class Committer:
         if not batch:
             return
         self._failed = str(error)
-        _LOG.error("a batch of %d was not committed: %s", len(batch), error)
+        self._untold += len(batch)
+        now = seams.monotonic()
+        if now - self._told_at >= _TELL_SECONDS:  # an outage must not fill the log
+            _LOG.error("%d commands were not committed: %s", self._untold, error)
+            self._untold, self._told_at = 0, now
         self._refuse(batch, error)
 
     def _refuse(self, batch: list[Ticket], error: Lost) -> None:

@@ -51,7 +51,7 @@ class SqliteEngine:
         synchronous: str = "FULL",
         vfs: str | None = None,
     ) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()  # of a link: the owner's lock stands beside the file
         self.clock = clock
         self._vfs = vfs
         self._owner = Ownership(self.path)
