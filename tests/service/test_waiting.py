@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from redrive.domain import limits
 from redrive.domain.errors import QueueNotFound
 from redrive.service import parking
 from redrive.service.committer import Committer
@@ -135,3 +136,22 @@ def test_a_purge_lets_others_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         service.close()
     assert removed == [SLICE] * 3 + [1]
     assert SLICE <= 50
+
+
+@pytest.mark.parametrize("step_ms", [3_600_000, 2_000])
+def test_a_step_of_the_clock_wakes_who_waits(
+    engine: GatedEngine, committer: Committer, replies: Replies, step_ms: int
+) -> None:
+    """What an hour's step makes due is there for the poll that waits. A step too small to be told from a slow
+    machine (the control) wakes nobody: its alarm does."""
+    committer.call(c.Publish("jobs", [c.Entry(b"{}", delay_ms=1_800_000)]))
+    committer.call(c.Tick())
+    _first_waits(committer, replies)
+    before = engine.clock
+    engine.clock = lambda: before() + step_ms
+    committer.call(c.Tick())
+    if step_ms > limits.OUTAGE_GAP_MS:
+        [result] = replies.wait("first")
+        assert len(result.messages) == 1
+    else:
+        assert committer.waiting_for() == ["jobs"]

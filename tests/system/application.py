@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from redrive.ledger import Ledger
 from redrive.transports.contract_transport import ContractTransport
-from tests.system.servers import ROOT, SECONDS, ServerProcess, environment
+from tests.system.servers import ROOT, SECONDS, environment
 
 QUEUE = "work"
 
@@ -76,16 +76,29 @@ def insert(connection: Any, table: str, job_key: str) -> None:
     connection.execute(f"insert into {table} values ({mark})", (job_key,))
 
 
-def left(client: ContractTransport) -> int:
+def left(client: ContractTransport, queue: str = QUEUE) -> int:
     """How many messages the queue holds, alive."""
-    stats = client.call("queue.stats", {"queue": QUEUE})
+    stats = client.call("queue.stats", {"queue": queue})
     return int(stats["ready"] + stats["delayed"] + stats["leased"])
 
 
-def dead(client: ContractTransport) -> dict[str, dict[str, Any]]:
+def dead(client: ContractTransport, queue: str = QUEUE) -> dict[str, dict[str, Any]]:
     """The dead letters by job key."""
-    items = client.call("queue.dlq.list", {"queue": QUEUE, "limit": 1000})["items"]
-    return {item["job_key"]: item for item in items}
+    letters: dict[str, dict[str, Any]] = {}
+    cursor = None
+    while True:
+        page = client.call("queue.dlq.list", {"queue": queue, "limit": 1000, "cursor": cursor})
+        letters |= {item["job_key"]: item for item in page["items"]}
+        if (cursor := page["next_cursor"]) is None:
+            return letters
+
+
+class Reached(Protocol):
+    """What a worker is sent to: a server, or a proxy before it."""
+
+    @property
+    def url(self) -> str:
+        """Its URL."""
 
 
 class WorkerProcess:
@@ -95,11 +108,11 @@ class WorkerProcess:
     where it finds and leaves signals.
     """
 
-    command = ("tests.system.worker",)
+    command: tuple[str, ...] = ("tests.system.worker",)
 
     def __init__(
         self,
-        server: ServerProcess,
+        server: Reached,
         application: Application,
         folder: Path,
         options: dict[str, Any] | None = None,
@@ -107,17 +120,23 @@ class WorkerProcess:
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self._process = subprocess.Popen(
+        self._process = self._launch(
+            {
+                "QUEUE_URL": server.url,
+                "LEDGER_URL": application.url,
+                "WORKER_OPTIONS": json.dumps(options or {}),
+                "REDRIVE_SIGNAL_DIR": str(folder),
+                **variables,
+            }
+        )
+
+    def _launch(self, variables: dict[str, str]) -> Any:
+        """The process, as ``subprocess.Popen`` shows it."""
+        return subprocess.Popen(
             [sys.executable, "-m", *self.command],
             stdin=subprocess.PIPE,
             cwd=ROOT,
-            env=environment(
-                QUEUE_URL=server.url,
-                LEDGER_URL=application.url,
-                WORKER_OPTIONS=json.dumps(options or {}),
-                REDRIVE_SIGNAL_DIR=str(folder),
-                **variables,
-            ),
+            env=environment(**variables),
         )
 
     def __enter__(self) -> Self:
@@ -129,15 +148,15 @@ class WorkerProcess:
     @property
     def pid(self) -> int:
         """The process's id."""
-        return self._process.pid
+        return int(self._process.pid)
 
     def alive(self) -> bool:
         """Whether it runs."""
-        return self._process.poll() is None
+        return bool(self._process.poll() is None)
 
     def wait(self, seconds: float = SECONDS) -> int:
         """Its exit code, within ``seconds``; negative for a signal."""
-        return self._process.wait(seconds)
+        return int(self._process.wait(seconds))
 
     def killed_itself(self) -> bool:
         """Wait for the SIGKILL that its faults, or its handler, send it."""
@@ -147,8 +166,8 @@ class WorkerProcess:
         """SIGKILL, and wait until it is gone."""
         self._process.kill()
         self.wait()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def stop(self, seconds: float = SECONDS) -> int:
         """SIGTERM; the exit code, within ``seconds``."""

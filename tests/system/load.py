@@ -27,14 +27,15 @@ class Load:
     """Two kinds of producers: ``patient`` ones repeat a batch until it is answered, ``hasty`` ones never do.
 
     ``acknowledged``: keys answered with success. ``unknown``: sent, and no answer came. ``refused``: answered
-    with a refusal that says that nothing was done.
+    with a refusal that says that nothing was done. ``pace``: seconds between two publishes of a producer.
     """
 
-    def __init__(self, url: str, *, patient: int = 2, hasty: int = 1) -> None:
+    def __init__(self, url: str, *, patient: int = 2, hasty: int = 1, pace: float = 0.01) -> None:
         self.acknowledged: set[str] = set()
         self.unknown: set[str] = set()
         self.refused: set[str] = set()
         self._url = url
+        self._pace = pace
         self._stopped = threading.Event()
         self._pause = threading.Event()  # never set: the pace of a producer
         self._lock = threading.Lock()
@@ -52,9 +53,9 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def goes_on(self, application: Application, when: str) -> None:
-        """Wait until 60 more publishes were acknowledged and 20 more effects are there."""
-        told, done = len(self.acknowledged) + 60, application.count() + 20
+    def goes_on(self, application: Application, when: str, *, publishes: int = 60, effects: int = 20) -> None:
+        """Wait until so many more publishes were acknowledged and so many more effects are there."""
+        told, done = len(self.acknowledged) + publishes, application.count() + effects
         wait_for(lambda: len(self.acknowledged) >= told, SECONDS, f"more publishes {when}")
         wait_for(lambda: application.count() >= done, SECONDS, f"more effects {when}")
 
@@ -88,7 +89,7 @@ class Load:
                 break
             with self._lock:
                 self.acknowledged.update(keys)
-            self._pause.wait(0.01)
+            self._pause.wait(self._pace)
         client.close()
 
     def _hasty(self, name: str) -> None:
@@ -99,7 +100,7 @@ class Load:
             kind = self._post({"queue": QUEUE, "payload": 1, "job_key": key})
             with self._lock:
                 kind.add(key)
-            self._pause.wait(0.01 if kind is self.acknowledged else 0.1)
+            self._pause.wait(self._pace if kind is self.acknowledged else 0.1)
 
     def _post(self, body: dict[str, object]) -> set[str]:
         """The set that the answer puts a key into."""

@@ -1,7 +1,7 @@
 """A server as a process: ``python -m tests.system.serve STORAGE_URL PORT [JSON of ApiSettings]``.
 
-Its key is the environment's ``REDRIVE_API_KEY``. ``TEST_CLOCK_AHEAD_MS`` sets its wall clock forward. Exit
-code 3 and the reason on stderr when the store refuses.
+Its key is the environment's ``REDRIVE_API_KEY``. :mod:`tests.system.clocks` says how its wall clock is set.
+Exit code 3 and the reason on stderr when the store refuses.
 """
 
 from __future__ import annotations
@@ -10,18 +10,14 @@ import json
 import os
 import sys
 
-from redrive import seams
+from tests.system import clocks
 from tests.system.lifeline import hang_on_standard_input
-
-_wall_ms = seams.wall_ms
-_AHEAD_MS = int(os.environ.get("TEST_CLOCK_AHEAD_MS", "0"))
 
 
 def main(storage: str, port: str, settings: str = "{}") -> int:
     """Serve until SIGTERM."""
     hang_on_standard_input()
-    seams.wall_ms = lambda: _wall_ms() + _AHEAD_MS
-    # engines take the clock as they are loaded
+    clocks.install()
     from redrive.api.server import run
     from redrive.api.settings import ApiSettings
     from redrive.compose import open_service

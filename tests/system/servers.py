@@ -42,7 +42,7 @@ class ServerProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self._settings = json.dumps(settings or {})
         self._variables = variables
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Any = None  # as subprocess.Popen shows it
 
     def __enter__(self) -> Self:
         self.start()
@@ -51,18 +51,21 @@ class ServerProcess:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
-    def launch(self, **variables: str) -> subprocess.Popen[str]:
+    def launch(self, **variables: str) -> Any:
         """The process, not waited for, with ``variables`` on top of its environment."""
         assert self._process is None
-        self._process = subprocess.Popen(
+        self._process = self._spawn(self._variables | variables)
+        return self._process
+
+    def _spawn(self, variables: dict[str, str]) -> Any:
+        return subprocess.Popen(
             self._command(),
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE if self._variables.get("TEST_STDERR") else None,
             text=True,
             cwd=ROOT,
-            env=environment(**self._variables | variables),
+            env=environment(**variables),
         )
-        return self._process
 
     def _command(self) -> list[str]:
         return [sys.executable, "-m", "tests.system.serve", self.storage, str(self.port), self._settings]
@@ -108,7 +111,7 @@ class ServerProcess:
     def _ended(self) -> int:
         assert self._process is not None
         process, self._process = self._process, None
-        code = process.wait(SECONDS)
+        code: int = process.wait(SECONDS)
         for pipe in (process.stdin, process.stderr):
             if pipe is not None:
                 pipe.close()

@@ -1,4 +1,4 @@
-"""Promises in their worst steady states: every job fails, a process-killer, a server back after an hour."""
+"""Promises in their worst steady states: every job fails, a server back after an hour."""
 
 from __future__ import annotations
 
@@ -44,44 +44,6 @@ def test_all_jobs_failing_spend_their_budgets_exactly(
         assert worker.alive()
     assert application.effects() == dict.fromkeys(keys, 1)
     assert dead(client) == {}
-
-
-@pytest.mark.timeout(90)
-def test_a_process_killer_takes_no_neighbour_along(
-    server: ServerProcess, client: ContractTransport, application: Application, tmp_path: Path
-) -> None:
-    """Among 100 prefetched jobs one kills its worker: after its budget it alone is dead (E1, E3)."""
-    client.call("queue.create", {"name": QUEUE, "max_retries": RETRIES, "retry_policy": AT_ONCE})
-    entries = [Entry(payload=1, job_key=f"job:{number}") for number in range(100)]
-    client.publish(QUEUE, [*entries[:50], Entry(payload={"do": "die"}, job_key="poison"), *entries[50:]])
-    options = {"concurrency": 4, "prefetch": 120, "visibility_timeout": 1}
-    deaths = 0
-    while not dead(client):
-        assert deaths <= RETRIES, "the poison outlived its budget"
-        with WorkerProcess(server, application, tmp_path / f"{deaths}", options, TEST_NOTES="1") as worker:
-            assert worker.killed_itself()
-        deaths += 1
-        wait_for(lambda: leased(client) == 0, SECONDS, "the dead worker's leases to end")
-    with WorkerProcess(server, application, tmp_path / "last", options, TEST_NOTES="1"):
-        wait_for(lambda: left(client) == 0, SECONDS, "the neighbours to be done")
-    assert deaths == RETRIES + 1
-    assert {key: item["reason"] for key, item in dead(client).items()} == {"poison": "lease_expired"}
-    assert application.effects() == {entry.job_key: 1 for entry in entries}
-    begun = [run for folder in tmp_path.iterdir() if folder.is_dir() for run in runs(folder)]
-    assert max(run["attempt"] for run in begun if run["key"] != "poison") <= 2
-
-
-@pytest.mark.timeout(60)
-def test_control_suspects_held_together_die_together(client: ContractTransport) -> None:
-    """The control: a consumer that collects suspects before it runs them, and dies, takes them all along."""
-    client.call("queue.create", {"name": QUEUE, "max_retries": RETRIES, "retry_policy": AT_ONCE})
-    client.publish(QUEUE, [Entry(payload=1, job_key=f"job:{number}") for number in range(4)])
-    for _ in range(RETRIES + 1):
-        held: list[Delivery] = []
-        while len(held) < 4:
-            held += consume(client, visibility_timeout=1)
-        wait_for(lambda: leased(client) == 0, SECONDS, "the leases to end")
-    assert set(dead(client)) == {f"job:{number}" for number in range(4)}
 
 
 def leased(client: ContractTransport) -> int:

@@ -246,8 +246,19 @@ def test_an_outage_is_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:
     assert "works again" in about[1]
 
 
-def test_stopping_gives_back_what_waits_and_finishes_what_runs() -> None:
+@pytest.mark.parametrize("starved", [False, True], ids=["", "no memory for a thread"])
+def test_stopping_gives_back_what_waits_and_finishes_what_runs(
+    monkeypatch: pytest.MonkeyPatch, starved: bool
+) -> None:
     """A stop leases nothing more: the running job is finished, the waiting ones are released unspent."""
+    whole = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if starved and thread.name == "redrive-give-back":
+            raise RuntimeError("can't start new thread")  # as a handler that took all memory leaves it
+        whole(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
     queue = MemoryQueue()
     publish(queue, *range(4))
     started, free = threading.Event(), threading.Event()

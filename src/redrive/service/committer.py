@@ -257,6 +257,8 @@ class Committer:
             now_ms = outcome.now_ms
             for name, due_ms in outcome.due.items():
                 self._is_due(name, due_ms, now_ms)
+            if outcome.outage_ms:  # the clock has moved: what was far off may be due, whatever the alarms say
+                self._wake_one_each()
         self._tell(outcome)
         for ticket, result in answers:
             self._answer(ticket, result)
@@ -311,6 +313,11 @@ class Committer:
             name = command.name
         for waiter in self._parking.wake(name) if name is not None else ():
             self._lanes.add(waiter)
+
+    def _wake_one_each(self) -> None:
+        for name in self._parking.names():
+            for waiter in self._parking.wake(name):
+                self._lanes.add(waiter)
 
     def _is_due(self, name: str, due_ms: int, now_ms: int) -> None:
         if not self._parking.has(name):
