@@ -8,6 +8,7 @@ clock is stepped the other way.
 from __future__ import annotations
 
 import signal
+import sqlite3
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -108,12 +109,22 @@ class Stepped:
 
     def forge(self, server: ServerProcess, file: Path) -> None:
         """The control's step: the tick says that nothing happened. SQLite only."""
-        server.send(signal.SIGSTOP)
-        with closing(connect(self.storage)) as connection:
-            connection.execute(f"update clock set tick_ms = tick_ms + {self.ms}")
-            connection.commit()
+        wait_for(lambda: self.forged(server), SECONDS, "a stop between two transactions")
         clocks.step(file, self.ms)
         server.send(signal.SIGCONT)
+
+    def forged(self, server: ServerProcess) -> bool:
+        """Stop the server and change its tick; False, and it goes on, when it was stopped as it wrote."""
+        server.send(signal.SIGSTOP)
+        try:
+            with closing(connect(self.storage)) as connection:
+                connection.execute("pragma busy_timeout = 100")
+                connection.execute(f"update clock set tick_ms = tick_ms + {self.ms}")
+                connection.commit()
+        except sqlite3.OperationalError:
+            server.send(signal.SIGCONT)
+            return False
+        return True
 
     def worker(self, server: ServerProcess) -> WorkerProcess:
         """A worker with a clock of its own, which will hold its job for longer than its lease."""
