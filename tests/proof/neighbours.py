@@ -108,7 +108,7 @@ class Case:
 
     @property
     def reasons(self) -> set[str]:
-        """Why it may be dead: lost with its worker or to its lease's cap, or reported by whoever outlived it."""
+        """Why it may be dead: lost with its worker or to the lease's cap, or reported by who outlived it."""
         if self.kind == "leak" and self.executor == "threads":
             return {"max_attempts", "lease_expired"}  # a starved worker may be too slow to report it
         lost = self.executor == "threads" or self.kind == "seize"
