@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from redrive.transports import Entry
 from redrive.transports.contract_transport import ContractTransport
+from redrive.worker import faults
 from tests.database import wait_for
 from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
 from tests.proof.places import Place, kind_of, place
@@ -22,15 +23,7 @@ from tests.proof.runs import Found, Proof
 from tests.system.application import QUEUE, dead, left
 from tests.system.servers import SECONDS
 
-POINTS = (
-    "before_handler",
-    "in_handler",
-    "before_commit",
-    "before_ack",
-    "after_ack_sent",
-    "in_heartbeat",
-    "in_nack",
-)
+POINTS = tuple(point for point in faults.POINTS if point != "relay_published")  # which is no worker's
 EACH = 25  # kills at each point in a round
 CONTROL_EACH = 6
 AT_ONCE = 4

@@ -106,8 +106,7 @@ class Committer:
         """Another node made something due in these queues."""
         with self._changed:
             for name in names:
-                for ticket in self._parking.wake(name):
-                    self._lanes.add(ticket)
+                self._wake(name)
             self._changed.notify()
 
     def waiting_for(self) -> list[str]:
@@ -258,7 +257,8 @@ class Committer:
             for name, due_ms in outcome.due.items():
                 self._is_due(name, due_ms, now_ms)
             if outcome.outage_ms:  # the clock has moved: what was far off may be due, whatever the alarms say
-                self._wake_one_each()
+                for name in self._parking.names():
+                    self._wake(name)
         self._tell(outcome)
         for ticket, result in answers:
             self._answer(ticket, result)
@@ -288,8 +288,7 @@ class Committer:
         assert isinstance(ticket.command, c.Lease)
         name = ticket.command.queue
         if result.messages:
-            for waiter in self._parking.wake(name):
-                self._lanes.add(waiter)
+            self._wake(name)
             if ticket.cancelled:
                 for message in result.messages:
                     back = c.Release(message.message_id, message.handle)
@@ -308,23 +307,21 @@ class Committer:
 
     def _look_again(self, command: c.Command) -> None:
         """A refused lease, and a queue that was changed: who waits there may be refused too, one by one."""
-        name = command.queue if isinstance(command, c.Lease) else None
-        if isinstance(command, c.SetQueueState | c.UpdateQueue):
-            name = command.name
-        for waiter in self._parking.wake(name) if name is not None else ():
-            self._lanes.add(waiter)
+        if isinstance(command, c.Lease):
+            self._wake(command.queue)
+        elif isinstance(command, c.SetQueueState | c.UpdateQueue):
+            self._wake(command.name)
 
-    def _wake_one_each(self) -> None:
-        for name in self._parking.names():
-            for waiter in self._parking.wake(name):
-                self._lanes.add(waiter)
+    def _wake(self, name: str) -> None:
+        """Let the one who has waited longest for the queue look again; who finds something wakes the next."""
+        for waiter in self._parking.wake(name):
+            self._lanes.add(waiter)
 
     def _is_due(self, name: str, due_ms: int, now_ms: int) -> None:
         if not self._parking.has(name):
             return
         if due_ms <= now_ms:
-            for waiter in self._parking.wake(name):
-                self._lanes.add(waiter)
+            self._wake(name)
         else:
             self._parking.set_alarm(name, seams.monotonic() + (due_ms - now_ms) / 1000)
 
