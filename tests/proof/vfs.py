@@ -56,14 +56,8 @@ def _never(_call: Call) -> None:
     """No call fails."""
 
 
-class _File(apsw.VFSFile):
-    """One open file."""
-
-    def __init__(self, disk: Disk, path: str | apsw.URIFilename | None, flags: list[int]) -> None:
-        full = path.filename() if isinstance(path, apsw.URIFilename) else path or ""
-        self._file, self._disk = PurePath(full).name, disk
-        self._folder_is_due = bool(flags[0] & _JOURNALS) and bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
-        super().__init__("unix", path, flags)
+class _Quiet:
+    """A fault that SQLite cannot hand on is not a fault of the test."""
 
     def excepthook(
         self,
@@ -71,8 +65,18 @@ class _File(apsw.VFSFile):
         evalue: BaseException | None,
         etraceback: TracebackType | None,
     ) -> bool:
-        """A fault that SQLite cannot hand on is not a fault of the test."""
+        """Hear of it, and say nothing."""
         return True
+
+
+class _File(_Quiet, apsw.VFSFile):
+    """One open file."""
+
+    def __init__(self, disk: Disk, path: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        full = path.filename() if isinstance(path, apsw.URIFilename) else path or ""
+        self._file, self._disk = PurePath(full).name, disk
+        self._folder_is_due = bool(flags[0] & _JOURNALS) and bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
+        super().__init__("unix", path, flags)
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - apsw's name
         self._disk.may(Call("read", self._file, offset))
@@ -106,7 +110,7 @@ class _File(apsw.VFSFile):
         self._disk.heard(call)
 
 
-class Disk(apsw.VFS):
+class Disk(_Quiet, apsw.VFS):
     """The VFS; give its ``name`` to an engine. ``fails`` may refuse a call, ``heard`` hears of it when done.
 
     Calls may come from any thread that uses the store.
@@ -123,15 +127,6 @@ class Disk(apsw.VFS):
         if fault is not None:
             raise fault.error()
         return call
-
-    def excepthook(
-        self,
-        etype: type[BaseException] | None,
-        evalue: BaseException | None,
-        etraceback: TracebackType | None,
-    ) -> bool:
-        """A fault that SQLite cannot hand on is not a fault of the test."""
-        return True
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
         full = name.filename() if isinstance(name, apsw.URIFilename) else name or ""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from redrive.service import Service
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
 from redrive.storage.memory import MemoryEngine
@@ -83,6 +84,15 @@ def committer(engine: GatedEngine) -> Iterator[Committer]:
     yield running
     engine.gate.set()
     running.stop()
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """A running service in memory."""
+    made = Service(MemoryEngine())
+    made.start()
+    yield made
+    made.close()
 
 
 def publish(queue: str = "jobs", count: int = 1, body: bytes = b"{}") -> c.Publish:

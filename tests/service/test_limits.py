@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -18,15 +17,6 @@ from redrive.storage.conformance import Clock, Rig
 from redrive.storage.memory import MemoryEngine
 
 KIB256 = limits.BODY_BYTES_MAX
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    """A running service in memory."""
-    made = Service(MemoryEngine())
-    made.start()
-    yield made
-    made.close()
 
 
 @pytest.fixture

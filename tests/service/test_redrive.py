@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,16 +11,6 @@ from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.domain import limits
 from redrive.service import Service
-from redrive.storage.memory import MemoryEngine
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    """A running service in memory."""
-    made = Service(MemoryEngine())
-    made.start()
-    yield made
-    made.close()
 
 
 def dead(service: Service, count: int, queue: str = "jobs") -> list[str]:

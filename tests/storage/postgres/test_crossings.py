@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -20,15 +20,6 @@ from redrive.storage.values import AuditRow, Claimed, DeadFilter, Queue
 
 SECONDS = 20.0
 Nodes = tuple[PostgresEngine, PostgresEngine]
-
-
-@pytest.fixture
-def nodes(postgres_url: str) -> Iterator[Nodes]:
-    """Two engines over one database."""
-    pair = PostgresEngine(postgres_url), PostgresEngine(postgres_url)
-    yield pair
-    for engine in pair:
-        engine.close()
 
 
 def batch(engine: PostgresEngine, *commands: c.Command) -> list[Any]:

@@ -49,15 +49,6 @@ class DatabaseClock:
 
 
 @pytest.fixture
-def nodes(postgres_url: str) -> Iterator[Nodes]:
-    """Two engines over one database."""
-    pair = PostgresEngine(postgres_url), PostgresEngine(postgres_url)
-    yield pair
-    for engine in pair:
-        engine.close()
-
-
-@pytest.fixture
 def clock(nodes: Nodes, postgres_url: str) -> Iterator[DatabaseClock]:
     """The clock of the nodes' database."""
     with psycopg.connect(postgres_url, autocommit=True) as admin:
