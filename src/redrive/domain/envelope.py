@@ -36,7 +36,7 @@ class Envelope:
 class Pace:
     """The plan's token bucket, kept in its row so that a crash neither forgets nor doubles it.
 
-    ``running_ms`` is how long the plan has run in all (pauses do not count), as of ``at_ms``.
+    ``running_ms`` is how long the plan has run in all (pauses and outages do not count), as of ``at_ms``.
     """
 
     tokens: float
@@ -47,7 +47,7 @@ class Pace:
         """The bucket at ``now_ms``. A clock that went back adds nothing; however long nobody came, no more
         is waiting than a burst and what the rate gives in ``_LATE_MS``."""
         elapsed = max(0, now_ms - self.at_ms)
-        running = self.running_ms + elapsed
+        running = self.running_ms + min(elapsed, limits.OUTAGE_GAP_MS)
         before, after = envelope.rate_at(self.running_ms), envelope.rate_at(running)
         earned = (before + after) / 2 * elapsed / 1000
         room = envelope.burst_at(running) + after * _LATE_MS / 1000

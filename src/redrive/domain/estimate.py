@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from redrive.domain.envelope import Envelope
@@ -84,5 +85,5 @@ def _at(count: int, pace: float, envelope: Envelope) -> float:
     during = low * reach + (top - low) / ramp * reach * reach / 2
     if during >= count:
         slope = (top - low) / ramp
-        return ((low * low + 2 * slope * count) ** 0.5 - low) / slope
+        return (math.sqrt(low * low + 2 * slope * count) - low) / slope
     return reach + (count - during) / pace

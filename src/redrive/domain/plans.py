@@ -61,7 +61,6 @@ PLAN_TRANSITIONS: dict[tuple[PlanState, PlanEvent], PlanState] = {
     (_S.PAUSED, _E.PAUSE): _S.PAUSED,
     (_S.PAUSED, _E.RESUME): _S.RUNNING,
     (_S.PAUSED, _E.ABORT): _S.ABORTED,
-    (_S.PAUSED, _E.FINISH): _S.COMPLETED,  # the last member in flight came home while it was paused
     (_S.ABORTED, _E.ABORT): _S.ABORTED,
     (_S.COMPLETED, _E.START): _S.COMPLETED,
 }

@@ -16,12 +16,12 @@ import msgspec
 
 from redrive import seams
 from redrive.domain.errors import Forbidden, NotFound, Unauthenticated
+from redrive.domain.patterns import EVERY_QUEUE, may_see
 from redrive.storage import commands as c
 from redrive.storage.port import Engine
 from redrive.storage.values import AuditRow, KeyRow
 
 SCOPES = ("publish", "consume", "operate", "admin", "metrics")
-EVERY_QUEUE = ("*",)
 _PREFIX = "rdk_"
 _ROOT_ID = "env"
 
@@ -44,10 +44,7 @@ class Caller(msgspec.Struct, frozen=True):
 
     def may_see(self, queue: str) -> bool:
         """Whether the key's patterns hold this queue; a dead-letter queue goes with its source."""
-        if self.patterns == EVERY_QUEUE:
-            return True
-        names = (queue, queue.removesuffix(".dlq"))
-        return any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self.patterns)
+        return may_see(self.patterns, queue)
 
     def may_grant(self, patterns: Sequence[str]) -> bool:
         """Whether every queue of these patterns may be seen: a limited key cannot make a wider one."""

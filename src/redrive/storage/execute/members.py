@@ -1,0 +1,92 @@
+"""A plan's members: why one cannot go back, and how one does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from redrive.domain.decide import Case, decide
+from redrive.domain.facts import Facts, Obstacle, Slot
+from redrive.domain.merge_patch import merged
+from redrive.domain.states import Event
+from redrive.storage.execute.moves import carry_out
+from redrive.storage.execute.workspace import Workspace
+from redrive.storage.plans import Plan, PlanItem
+from redrive.storage.values import DeadLetter, body_hash
+
+Why = tuple[Obstacle, str]
+GONE: Why = ("gone", "no such dead letter is in this selection")
+
+
+def item_of(plan: Plan, n: int, record: DeadLetter) -> PlanItem:
+    """The member for an open dead-letter record."""
+    return PlanItem(
+        plan.number, n, record.message_id, record.redrive_count, record.job_key, record.fingerprint
+    )
+
+
+def obstacle(work: Workspace, plan: Plan, item: PlanItem) -> Why | None:
+    """Why this member cannot go back; None when it can. Its facts are loaded and nobody else holds them."""
+    facts = work.facts.get(item.message_id)
+    record = work.open_records.get(item.message_id)
+    if facts is None:
+        return "gone", "it left the dead letters for good before its turn"
+    if not facts.dead or record is None or record.redrive_count != item.redrive_count:
+        return "moved_elsewhere", "it was redriven by somebody else before its turn"
+    if facts.slot == Slot.LEASED:
+        return "in_use", "it is leased from the dead-letter queue"
+    if record.reason == "checksum":
+        return "skipped", "its checksum is wrong; it is kept as evidence"
+    if record.origin is None:
+        return "skipped", "it was published into the dead-letter queue by hand and has no source"
+    return _forbidden(work, plan, facts, record.origin)
+
+
+def _forbidden(work: Workspace, plan: Plan, facts: Facts, origin: str) -> Why | None:
+    work.load_queues([origin])
+    target = work.by_name.get(origin)
+    if target is None or target.state == "deleting":
+        return "skipped", f"its source queue {origin} is not there"
+    policy = target.policy
+    if policy.redrive_policy == "forbidden":
+        return "skipped", f"redrive_policy of {origin} is forbidden"
+    if facts.redriven >= policy.max_redrives:
+        return "skipped", f"it was redriven {facts.redriven} times; max_redrives of {origin} allows no more"
+    if policy.redrive_policy == "review" and not (plan.select.message_ids and plan.reason):
+        return "skipped", f"redrive_policy of {origin} is review: name message_ids and a reason"
+    return None
+
+
+def send(work: Workspace, plan: Plan, item: PlanItem) -> None:
+    """Back to the source, with a fresh budget, edited if the plan says so."""
+    facts, record = work.facts[item.message_id], work.open_records[item.message_id]
+    assert facts is not None
+    if plan.edit is not None:
+        item.detail = _edit(work, facts, plan.edit)
+    target = work.by_name[str(record.origin)]
+    work.set_kind(target, fifo=record.source_group is not None)
+    case = Case(Event.REDRIVE, facts, target.policy, work.now_ms, grouped=target.grouped)
+    carry_out(work, Event.REDRIVE, facts, decide(case))
+    item.outcome, item.sent_ms = "sent", work.now_ms
+
+
+def _edit(work: Workspace, facts: Facts, patch: bytes) -> str:
+    """Change the payload; the sentence for the lineage. What is too large now is refused."""
+    headers, body = work.tx.content(facts.id)
+    changed = merged(body, patch)
+    job_key = None if facts.job_key == facts.message_id else facts.job_key
+    before, facts.body_hash = facts.body_hash, body_hash(facts.message_id, job_key, headers, changed)
+    work.tx.rewrite(facts, changed)
+    return f"edited: checksum {before.hex()} became {facts.body_hash.hex()}"
+
+
+def resolve(work: Workspace, item: PlanItem, evidence: Any) -> None:
+    """The job is already completed: the dead letter goes, with a tombstone, and nothing is sent."""
+    facts = work.facts[item.message_id]
+    assert facts is not None
+    decision = decide(Case(Event.CANCEL, facts, work.queue_of(facts).policy, work.now_ms))
+    resolved = msgspec.structs.replace(decision, close="already_completed", tombstone="already_completed")
+    carry_out(work, Event.CANCEL, facts, resolved)
+    item.outcome, item.finished_ms = "already_completed", work.now_ms
+    item.detail = msgspec.json.encode(evidence).decode()

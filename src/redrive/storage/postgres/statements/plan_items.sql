@@ -1,0 +1,4 @@
+-- purpose: a page of a plan's members
+-- index: plan_items_pkey
+SELECT plan, n, message_id::text, redrive_count, job_key, died_of, outcome, sent_ms, finished_ms, failures, failed_ms, returned, detail
+FROM plan_items WHERE plan = $1::bigint AND n > $2::bigint ORDER BY n LIMIT $3::bigint

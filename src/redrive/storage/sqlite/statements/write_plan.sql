@@ -1,0 +1,2 @@
+-- purpose: what changes of a plan
+UPDATE plans SET state = ?, finished_ms = ?, progress = ? WHERE number = ?
