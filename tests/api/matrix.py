@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import quote
 from msgspec import inspect
 
 from redrive.contract import CAPABILITIES, Capability
+from redrive.contract.capability import parameter_of
 from redrive.contract.reading import INSTANTS
 from redrive.contract.schemas import wire_of
 
@@ -209,14 +211,14 @@ def _query_faults(capability: Capability, about: Field) -> Iterator[Fault]:
 
 
 def _path_faults(capability: Capability, about: Field) -> Iterator[Fault]:
-    target, body = placed(capability, (), None)
-    head = target.partition("?")[0].rpartition("/")[0]
+    _, body = placed(capability, (), None)
     too_long = "q" * 85 if about.kind == "name" else "x" * 201
     cases = {"NUL": "a%00", "invalid UTF-8": "%ff", "too long": too_long, "empty": ""}
     if about.kind == "name":
         cases["no name"] = "a%20b"
     for what, text in cases.items():
-        yield Fault(capability, about, what, f"{head}/{text}", body, (400, 404, 405, 422), "")
+        target = re.sub(r"\{\w+\}", text, capability.path)
+        yield Fault(capability, about, what, target, body, (400, 404, 405, 422), "")
 
 
 def _unknown(capability: Capability) -> Iterator[Fault]:
@@ -230,8 +232,7 @@ def _unknown(capability: Capability) -> Iterator[Fault]:
 
 
 def _in_path(capability: Capability) -> str | None:
-    last = capability.path.rpartition("/")[2]
-    return last[1:-1] if last.startswith("{") else None
+    return parameter_of(capability.path)
 
 
 def placed(capability: Capability, path: Path, text: str | None) -> tuple[str, bytes | None]:
@@ -252,13 +253,18 @@ def placed(capability: Capability, path: Path, text: str | None) -> tuple[str, b
     return target, raw.encode()
 
 
+_WHOLE = {"evidence"}
+
+
 def _set(fields: Any, path: Path, value: Any) -> None:
     for step, then in itertools.pairwise(path):
         if isinstance(step, int):
             fields = fields[step]
+        elif step in _WHOLE:
+            fields = fields[step]  # its other fields are required too
         elif isinstance(then, int):
-            entry = {"payload": 1} if step == "messages" else {"message_id": "m"}
-            fields[step] = [entry]
+            if "evidence" not in str(fields[step]):
+                fields[step] = [{"payload": 1} if step == "messages" else {"message_id": "m"}]
             fields = fields[step]
         else:
             fields[step] = {}

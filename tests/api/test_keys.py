@@ -66,7 +66,7 @@ def _send(url: str, secret: str | None, capability: Capability, **fields: str) -
     document = json.loads(body) if body is not None else None
     for name, value in fields.items():
         if f"{{{name}}}" in capability.path:
-            target = f"{capability.path.rpartition('/')[0]}/{value}"
+            target = capability.path.replace(f"{{{name}}}", value)
         elif document is not None and name in document:
             document[name] = value
     return Caller(url, secret)(capability.method, target, document)

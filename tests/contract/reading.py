@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from redrive.contract import Capability, Decoded, capability_by_id, decode
+from redrive.contract.capability import parameter_of
 
 
 def read(capability_id: str, fields: dict[str, Any] | bytes, **options: Any) -> Decoded:
@@ -22,6 +23,5 @@ def read(capability_id: str, fields: dict[str, Any] | bytes, **options: Any) -> 
 def place(capability: Capability, fields: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
     """The path parameters among ``fields``, and the rest."""
     left = dict(fields)
-    last = capability.path.rpartition("/")[2]
-    params = {last[1:-1]: str(left.pop(last[1:-1]))} if last.startswith("{") else {}
-    return params, left
+    name = parameter_of(capability.path)
+    return ({} if name is None else {name: str(left.pop(name))}), left

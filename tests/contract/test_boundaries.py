@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from redrive.contract import CAPABILITIES, Capability, capability_by_id, decode
+from redrive.contract.capability import parameter_of
 from redrive.contract.limits_table import limits_of
 from redrive.contract.schemas import wire_of
 from redrive.domain import limits
@@ -27,7 +28,8 @@ _ITEMS: dict[str, Any] = {
 def _of_length(capability_id: str, field: str, length: int) -> Any:
     hint = str(get_type_hints(wire_of(capability_by_id(capability_id)))[field])
     if field in _ITEMS:
-        return [_ITEMS[field]] * length
+        example = capability_by_id(capability_id).example.get(field)
+        return [example[0] if capability_id == "redrive.plan.resolve" and example else _ITEMS[field]] * length
     return {f"h{n}": "v" for n in range(length)} if "dict" in hint and "str, str" in hint else "x" * length
 
 
@@ -158,10 +160,13 @@ def _inner() -> Iterator[Any]:
 
 
 def _refused(capability: Capability, about: Field, value: Any) -> RedriveError | None:
-    last = capability.path.rpartition("/")[2].strip("{}")
-    in_path = capability.path.endswith(f"{{{about.name}}}")
+    named = parameter_of(capability.path)
+    in_path = named == about.name
     target, body = placed(capability, () if in_path else about.path, None if in_path else json.dumps(value))
-    params = {last: value if in_path else target.rpartition("/")[2]} if "{" in capability.path else {}
+    params = {}
+    if named is not None:
+        sent = target.split("/")[capability.path.split("/").index(f"{{{named}}}")]
+        params = {named: value if in_path else sent}
     try:
         request = decode(capability, params, {}, body or b"").request
     except RedriveError as error:
@@ -178,7 +183,7 @@ def test_bounds_of_names_and_inside_of_objects_and_entries(
     assert _refused(capability, about, good) is None
     refused = _refused(capability, about, bad)
     assert refused is not None
-    if capability.path.endswith(f"{{{about.name}}}"):  # a name in the path that no queue can have
+    if f"{{{about.name}}}" in capability.path:  # a name in the path that no queue can have
         assert refused.http_status == 404
     else:
         assert (refused.code, (refused.details or {})["field"]) == ("LIMIT_EXCEEDED", about.name)
@@ -213,6 +218,12 @@ _BY_FIELD = {
     "MAX_RETRIES_MIN": ("queue.create", "max_retries"),
     "MAX_RETRIES_MAX": ("queue.create", "max_retries"),
     "LIST_LIMIT_MAX": ("queue.list", "limit"),
+    "PLAN_MEMBERS_MAX": ("redrive.plan.create", "select.max_messages"),
+    "PLAN_RATE_MIN": ("redrive.plan.create", "envelope.rate_per_second"),
+    "PLAN_RATE_MAX": ("redrive.plan.create", "envelope.rate_per_second"),
+    "PLAN_IN_FLIGHT_MAX": ("redrive.plan.create", "envelope.max_in_flight"),
+    "PLAN_RAMP_SECONDS_MAX": ("redrive.plan.create", "envelope.ramp_seconds"),
+    "PLAN_WINDOW_SECONDS_MAX": ("redrive.plan.create", "abort.window_seconds"),
 }
 _SPECIAL = {
     "BODY_BYTES_MAX", "JSON_DEPTH_MAX", "BATCH_BYTES_MAX", "HEADERS_BYTES_MAX", "QUEUE_NAME_CHARS_MAX",
@@ -230,6 +241,10 @@ _ELSEWHERE = {
         "RELEASES_MAX",
     },
     "tests/service/test_redrive.py": {"REDRIVE_SKIPPED_MAX"},
+    "tests/service/test_plans.py": {
+        "PLAN_RATE_DEFAULT", "PLAN_IN_FLIGHT_DEFAULT", "PLAN_FAILURE_RATIO_DEFAULT",
+        "PLAN_WINDOW_SECONDS_DEFAULT",
+    },
 }  # fmt: skip
 
 
@@ -246,6 +261,7 @@ def test_every_limit_is_tried() -> None:
     assert set(named) == numbers
     assert len(named) == len(set(named))
     tried = {(case.values[0], case.values[1], case.values[2]) for case in _cases()}
+    tried |= {(case.values[0].id, case.values[1].name, case.values[2]) for case in _inner()}
     for name, (capability_id, field) in _BY_FIELD.items():
         assert (capability_id, field, getattr(limits, name)) in tried, name
     root = Path(__file__).parents[2]

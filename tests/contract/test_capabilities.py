@@ -10,6 +10,7 @@ import pytest
 
 from redrive.api.envelope import data_bytes
 from redrive.contract import CAPABILITIES, Capability
+from redrive.contract.capability import parameter_of
 from redrive.contract.discovery import discovery, discovery_of
 from redrive.contract.openapi import openapi
 from redrive.contract.reference import reference
@@ -26,7 +27,7 @@ def test_every_route_leads_to_its_capability(capability: Capability) -> None:
     for method, path in capability.routes:
         found, params = resolve(method, re.sub(r"\{\w+\}", "a%2Eb", path) + "/")
         assert found is capability
-        assert params == ({path[path.index("{") + 1 : -1]: "a.b"} if "{" in path else {})
+        assert params == ({parameter_of(path): "a.b"} if "{" in path else {})
 
 
 @EACH

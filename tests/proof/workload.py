@@ -13,6 +13,7 @@ from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import error_info
 from redrive.storage import commands as c
 from redrive.storage.conformance import Clock
+from redrive.storage.conformance.asking import redrive
 from redrive.storage.conformance.picture import picture, plain
 from redrive.storage.conformance.rig import Repeatable
 from redrive.storage.execute import apply
@@ -169,7 +170,7 @@ class Workload:
 
     def _redrive(self) -> tuple[str, list[c.Command]]:
         queue = self._luck.choice(("plain", "fifo"))
-        return "redrive", [c.Redrive(DeadFilter(queue=queue), self._luck.randint(1, 3), explicit=False)]
+        return "redrive", [redrive(DeadFilter(queue=queue), self._luck.randint(1, 3), explicit=False)]
 
     def _expire(self) -> tuple[str, list[c.Command]]:
         self._oracle.clock.now_ms += 4_000

@@ -11,6 +11,7 @@ from redrive.domain.errors import (
     IdempotencyKeyReused,
     MessageNotFound,
     NotFound,
+    PlanNotFound,
     QueueExists,
     QueueNotFound,
     StaleReceipt,
@@ -160,6 +161,61 @@ _DEAD_LETTERS = (
     ),
 )  # fmt: skip
 
+_PLANS = (
+    Capability(
+        id="redrive.plan.create", method="POST", path="/v1/redrive/plan", scope="operate",
+        summary="Freeze selected dead letters into a plan, or with dry_run only say what it would be.",
+        request=shapes.PlanCreate, answer=shapes.PlanRecord, idempotent=True, records_key=True,
+        errors=(QueueNotFound, IdempotencyKeyReused),
+    ),
+    Capability(
+        id="redrive.plan.list", method="GET", path="/v1/redrive/plans", scope="operate",
+        summary="List plans, newest first.",
+        request=shapes.PlanList, answer=shapes.PlanPage, idempotent=True,
+    ),
+    Capability(
+        id="redrive.plan.get", method="GET", path="/v1/redrive/plan/{plan_id}", scope="operate",
+        summary="Read a plan with its progress.",
+        request=shapes.PlanGet, answer=shapes.PlanRecord, idempotent=True, errors=(PlanNotFound,),
+    ),
+    Capability(
+        id="redrive.plan.items", method="GET", path="/v1/redrive/plan/{plan_id}/items", scope="operate",
+        summary="List a plan's members and what became of each.",
+        request=shapes.PlanItems, answer=shapes.PlanItemPage, idempotent=True, errors=(PlanNotFound,),
+    ),
+    Capability(
+        id="redrive.plan.start", method="POST", path="/v1/redrive/plan/{plan_id}/start", scope="operate",
+        summary="Let a plan run; during freezing: when it is frozen.",
+        request=shapes.PlanChange, answer=shapes.PlanRecord, idempotent=True, errors=(PlanNotFound, Conflict),
+    ),
+    Capability(
+        id="redrive.plan.pause", method="POST", path="/v1/redrive/plan/{plan_id}/pause", scope="operate",
+        summary="Send no more members for now.",
+        request=shapes.PlanChange, answer=shapes.PlanRecord, idempotent=True, errors=(PlanNotFound, Conflict),
+    ),
+    Capability(
+        id="redrive.plan.resume", method="POST", path="/v1/redrive/plan/{plan_id}/resume", scope="operate",
+        summary="Go on; after a rule has paused the plan a reason is needed.",
+        request=shapes.PlanChange, answer=shapes.PlanRecord, idempotent=True, errors=(PlanNotFound, Conflict),
+    ),
+    Capability(
+        id="redrive.plan.abort", method="POST", path="/v1/redrive/plan/{plan_id}/abort", scope="operate",
+        summary="Send no more members, ever; what was sent goes its way.",
+        request=shapes.PlanChange, answer=shapes.PlanRecord, idempotent=True, errors=(PlanNotFound, Conflict),
+    ),
+    Capability(
+        id="redrive.plan.resolve", method="POST", path="/v1/redrive/plan/{plan_id}/resolve", scope="operate",
+        summary="Close unsent members whose jobs are completed, on the word of this key.",
+        request=shapes.PlanResolve, answer=shapes.PlanResolved, idempotent=True,
+        errors=(PlanNotFound, Conflict),
+    ),
+    Capability(
+        id="redrive.estimate", method="POST", path="/v1/redrive/estimate", scope="operate",
+        summary="How long a redrive would take, and how fast it may go; changes nothing.",
+        request=shapes.EstimateGet, answer=shapes.EstimateRecord, idempotent=True, errors=(QueueNotFound,),
+    ),
+)  # fmt: skip
+
 _ACCOUNT = (
     Capability(
         id="account.keys.create", method="POST", path="/v1/account/keys/create", scope="admin",
@@ -193,7 +249,7 @@ _ACCOUNT = (
     ),
 )  # fmt: skip
 
-CAPABILITIES: tuple[Capability, ...] = (*_QUEUES, *_MESSAGES, *_DEAD_LETTERS, *_ACCOUNT)
+CAPABILITIES: tuple[Capability, ...] = (*_QUEUES, *_MESSAGES, *_DEAD_LETTERS, *_PLANS, *_ACCOUNT)
 BY_ID: dict[str, Capability] = {capability.id: capability for capability in CAPABILITIES}
 
 for _capability in CAPABILITIES:

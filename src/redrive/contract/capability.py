@@ -20,6 +20,11 @@ EVERYWHERE: tuple[type[RedriveError], ...] = (
 )  # fmt: skip
 
 
+def parameter_of(path: str) -> str | None:
+    """The name of the parameter in a route's path, which has one at most; None when it has none."""
+    return next((piece[1:-1] for piece in path.split("/") if piece.startswith("{")), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     """One route of the contract. Routing, validation, discovery, OpenAPI and the docs read it.

@@ -52,6 +52,28 @@ _GROUP: dict[str, Any] = {
     "fingerprint": "9b1c7e0d2a4f6853", "count": 1, "first_dead_at": _LATER, "last_dead_at": _LATER,
     "reason": "rejected", "error": _ERROR, "sample_message_id": _ID, "sample_job_key": _KEY,
 }  # fmt: skip
+_ESTIMATE: dict[str, Any] = {
+    "count": 12000, "serial_seconds": 3000, "seconds_at_envelope": 600.25, "spare_per_second": 24.5,
+    "suggested_rate": 19.6, "bound": "rate_per_second",
+}  # fmt: skip
+_PLAN: dict[str, Any] = {
+    "plan_id": _OTHER, "queue": "settlement", "state": "draft",
+    "selection": {"fingerprint": "9b1c7e0d2a4f6853", "max_messages": 1000000}, "members": 12000,
+    "members_sha256": "3b7e72edd9b2d6ef2f1e3d0a4f6d2c1b9a8f7e6d5c4b3a29180706f5e4d3c2b1",
+    "envelope": {"rate_per_second": 20, "max_in_flight": 100, "ramp_seconds": 0},
+    "abort": {
+        "same_fingerprint": True, "failure_ratio": 0.3, "window_seconds": 60,
+        "oldest_ready_age_seconds": None, "service_time_p95_ms": None, "dead_growth_per_minute": None,
+    },
+    "edit": None, "paused_by": None, "counts": {"pending": 12000}, "estimate": _ESTIMATE,
+    "reason": "record corrected", "actor": "ops", "created_at": _AT, "started_at": None, "finished_at": None,
+    "groups": None, "oldest_dead_at": None, "newest_dead_at": None,
+}  # fmt: skip
+_ITEM: dict[str, Any] = {
+    "n": 0, "message_id": _ID, "job_key": _KEY, "fingerprint": "9b1c7e0d2a4f6853", "outcome": "dead_again",
+    "sent_at": _AT, "finished_at": _LATER, "failures": 1, "detail": "rejected",
+}  # fmt: skip
+_PLAN_ID = {"plan_id": _OTHER}
 _KEY_RECORD: dict[str, Any] = {
     "id": "key_5a10", "name": "night workers", "scopes": ["consume"], "queues": ["settlement*"],
     "created_at": _AT, "expires_at": None, "revoked_at": None, "last_used_at": None,
@@ -109,12 +131,46 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "queue.dlq.redrive": (
         {**_NAMED, "message_ids": [_ID, _OTHER], "reason": "record corrected"},
         {
-            "redriven": 1, "plan_id": None, "skipped_count": 1,
+            "redriven": 1, "plan_id": _OTHER, "skipped_count": 1,
             "skipped": [{
                 "message_id": _OTHER, "reason": "in_use", "detail": "it is leased from the dead-letter queue",
             }],
         },
     ),
+    "redrive.plan.create": (
+        {
+            **_NAMED, "select": {"fingerprint": "9b1c7e0d2a4f6853"}, "reason": "record corrected",
+            "envelope": {"rate_per_second": 20}, "abort": {"failure_ratio": 0.3},
+        },
+        _PLAN,
+    ),
+    "redrive.plan.list": ({"limit": 10}, _page(_PLAN)),
+    "redrive.plan.get": (_PLAN_ID, _PLAN),
+    "redrive.plan.items": ({**_PLAN_ID, "outcome": "dead_again"}, _page(_ITEM)),
+    "redrive.plan.start": (_PLAN_ID, {**_PLAN, "state": "running", "started_at": _LATER}),
+    "redrive.plan.pause": (
+        {**_PLAN_ID, "reason": "provider is slow"},
+        {
+            **_PLAN, "state": "paused", "started_at": _AT,
+            "paused_by": {
+                "reason": "provider is slow", "at": _LATER, "actor": "ops", "rule": None, "limit": None,
+                "seen": None,
+            },
+        },
+    ),
+    "redrive.plan.resume": (
+        {**_PLAN_ID, "reason": "provider is back"},
+        {**_PLAN, "state": "running", "started_at": _AT},
+    ),
+    "redrive.plan.abort": (
+        {**_PLAN_ID, "reason": "wrong selection"},
+        {**_PLAN, "state": "aborted", "finished_at": _LATER},
+    ),
+    "redrive.plan.resolve": (
+        {**_PLAN_ID, "items": [{"message_id": _ID, "evidence": {"job_key": _KEY, "completed_at": _AT}}]},
+        {"resolved": 1, "left": {}},
+    ),
+    "redrive.estimate": ({**_NAMED, "select": {"reason": "rejected"}}, _ESTIMATE),
     "account.keys.create": (
         {"name": "night workers", "scopes": ["consume"], "queues": ["settlement*"]},
         {**_KEY_RECORD, "secret": "rdk_<shown once>"},

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from redrive.contract.capabilities import CAPABILITIES
-from redrive.contract.capability import Capability
+from redrive.contract.capability import Capability, parameter_of
 from redrive.contract.schemas import components, reference, wire_of
 from redrive.contract.shapes import ErrorBody
 from redrive.domain.errors import RedriveError
@@ -55,8 +55,7 @@ def openapi() -> bytes:
 
 
 def _operation(capability: Capability, path: str, n: int) -> dict[str, Any]:
-    named = path.rpartition("/")[2]
-    path_name = named[1:-1] if named.startswith("{") else None
+    path_name = parameter_of(path)
     operation: dict[str, Any] = {
         "operationId": capability.id if n == 0 else f"{capability.id}.{n}",
         "summary": capability.summary,

@@ -18,7 +18,7 @@ from redrive.contract.refusals import refusal
 from redrive.domain.errors import InvalidRequest
 
 _DIGITS_MAX = 400  # more is beyond every double, and Python refuses to read thousands of them
-INSTANTS = frozenset({"since", "until", "expires_at"})
+INSTANTS = frozenset({"since", "until", "expires_at", "completed_at"})
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -88,12 +88,6 @@ def read(
     """
     ignored: list[str] = []
     known = _known(fields, shape, prefix, ignored)
-    for name in INSTANTS & known.keys() & set(shape.__struct_fields__):
-        if not isinstance(known[name], str):
-            raise InvalidRequest(
-                f"{prefix}{name} must be an RFC 3339 time as a string", details={"field": prefix + name}
-            )
-        known[name] = instant_ms(known[name], prefix + name)
     try:
         return msgspec.convert(known, shape, strict=not lax), ignored
     except msgspec.ValidationError as error:
@@ -108,21 +102,34 @@ def _known(fields: dict[str, Any], shape: type[Any], prefix: str, ignored: list[
             if value is not None:
                 ignored.append((prefix + name)[:200])
         elif value is not None:
-            inner = nested[name]
-            deeper = inner is not None and isinstance(value, dict)
-            known[name] = _known(value, inner, f"{prefix}{name}.", ignored) if inner and deeper else value
+            known[name] = _inside(name, value, nested[name], prefix, ignored)
     return known
+
+
+def _inside(name: str, value: Any, inner: type[Any] | None, prefix: str, ignored: list[str]) -> Any:
+    """A known field's value: structs in it are read the same way, instants become milliseconds."""
+    if inner is not None and isinstance(value, dict):
+        return _known(value, inner, f"{prefix}{name}.", ignored)
+    if inner is not None and isinstance(value, list):
+        return [_inside(f"{name}[{n}]", each, inner, prefix, ignored) for n, each in enumerate(value)]
+    if name in INSTANTS:
+        if not isinstance(value, str):
+            raise InvalidRequest(
+                f"{prefix}{name} must be an RFC 3339 time as a string", details={"field": prefix + name}
+            )
+        return instant_ms(value, prefix + name)
+    return value
 
 
 @cache
 def struct_fields(shape: type[Any]) -> dict[str, type[Any] | None]:
-    """The fields of a struct; a field that is itself a struct maps to it."""
+    """The fields of a struct; a field that is itself a struct, or a list of one, maps to it."""
     hints = get_type_hints(shape)
     return {name: _struct_in(hints[name]) for name in shape.__struct_fields__}
 
 
 def _struct_in(hint: Any) -> type[Any] | None:
-    if get_origin(hint) is Annotated:
+    if get_origin(hint) in (Annotated, list):
         return _struct_in(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
         return next(filter(None, map(_struct_in, get_args(hint))), None)

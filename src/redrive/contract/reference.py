@@ -21,6 +21,7 @@ _SECTIONS = {
     "Queues": ("queue.create", "queue.message"),
     "Messages": ("queue.publish", "queue.cancel"),
     "Dead letters": ("queue.dlq.list", "queue.dlq.redrive"),
+    "Redrive plans": ("redrive.plan.create", "redrive.estimate"),
     "Keys, audit, backup": ("account.keys.create", "admin.backup"),
 }
 

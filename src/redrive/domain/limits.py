@@ -49,6 +49,7 @@ MAX_REDRIVES_DEFAULT: Final = 10
 REDRIVE_MESSAGES_DEFAULT: Final = 100
 REDRIVE_SKIPPED_MAX: Final = 100  # members that an answer names; it counts all of them
 PLAN_RATE_DEFAULT: Final = 10.0  # members a second
+PLAN_RATE_MIN: Final = 0.001  # a member in a quarter of an hour
 PLAN_RATE_MAX: Final = 5_000.0
 PLAN_IN_FLIGHT_DEFAULT: Final = 100
 PLAN_IN_FLIGHT_MAX: Final = 100_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from redrive.service.access import Access, Caller
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
 from redrive.storage.port import Engine
-from redrive.storage.values import AuditRow, Queue
+from redrive.storage.values import AuditRow, DeadFilter, Queue
 
 
 class Context(msgspec.Struct):
@@ -23,6 +24,7 @@ class Context(msgspec.Struct):
     access: Access
     auto_create_queues: bool = True
     backup_directory: Path | None = None
+    plans_changed: Callable[[], None] = lambda: None
 
 
 def see(caller: Caller, queue: str) -> None:
@@ -38,6 +40,14 @@ def find_queue(context: Context, caller: Caller, name: str) -> Queue:
     if queue is None or queue.state == "deleting":
         raise QueueNotFound(f"queue {name} is not found")
     return queue
+
+
+def known_dead(context: Context, caller: Caller, name: str) -> None:
+    """The queue exists, or dead letters stand under its name although it was deleted."""
+    select = DeadFilter(queue=name)
+    if caller.may_see(name) and context.engine.read(lambda reader: reader.dead_records(select, (0, ""), 1)):
+        return
+    find_queue(context, caller, name)
 
 
 def audit(caller: Caller, action: str, target: str, reason: str | None = None) -> AuditRow:

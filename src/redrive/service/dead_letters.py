@@ -10,13 +10,17 @@ from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.contract.instants import rfc3339
 from redrive.domain import limits
+from redrive.domain.abort import AbortRules
+from redrive.domain.envelope import Envelope
 from redrive.domain.errors import InvalidRequest, LimitExceeded, RedriveError
+from redrive.domain.plans import PlanState
 from redrive.domain.policy import QueuePolicy
 from redrive.service.access import Caller
-from redrive.service.context import Context, audit, find_queue, idempotent
+from redrive.service.context import Context, audit, find_queue, idempotent, known_dead
 from redrive.service.looking import error_record, payload_of, sound
 from redrive.service.work import Commit, Read
-from redrive.storage import commands as c
+from redrive.storage.plan_commands import MakePlan
+from redrive.storage.plans import Plan
 from redrive.storage.port import Reader
 from redrive.storage.values import DeadFilter, StoredMessage
 
@@ -29,7 +33,7 @@ def listed(
     """A page of open dead letters, oldest first."""
 
     def run() -> shapes.DeadLetterPage:
-        _known(context, caller, request.queue)
+        known_dead(context, caller, request.queue)
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
         select, after = _filter(request, request.reason), _cursor(request.cursor)
 
@@ -60,7 +64,7 @@ def groups(
     """Open dead letters by fingerprint."""
 
     def run() -> shapes.GroupList:
-        _known(context, caller, request.queue)
+        known_dead(context, caller, request.queue)
         select = _filter(request, request.reason)
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
 
@@ -104,21 +108,19 @@ def redrive(
             details={"field": "max_messages", "limit": limits.BATCH_ENTRIES_MAX, "actual": count},
         )
     explicit = select != DeadFilter(queue=request.queue)
-    command = c.Redrive(
-        select,
-        count,
-        explicit,
-        request.reason,
-        caller.visible,
-        idempotent(key),
-        audit(caller, "dlq.redrive", request.queue, request.reason),
-    )
+    plan = Plan(
+        0, "", request.queue, PlanState.FREEZING, select, explicit, count, request.reason, caller.name,
+        Envelope(), AbortRules(), 0, patterns=caller.patterns, start=True,
+    )  # fmt: skip
+    command = MakePlan(plan, idempotent(key), audit(caller, "dlq.redrive", request.queue, request.reason))
 
     def finish(result: Any) -> Any:
         if isinstance(result, RedriveError):
             raise result
+        context.plans_changed()
         answer = shapes.Redriven(
-            redriven=result.redriven,
+            redriven=result.accepted,
+            plan_id=result.plan.plan_id,
             skipped_count=sum(result.skipped.values()),
             skipped=[
                 shapes.SkippedMember(message_id=m.message_id, reason=m.obstacle, detail=m.detail)
@@ -128,14 +130,6 @@ def redrive(
         return shapes.Replayed(answer) if result.replayed else answer
 
     return Commit(command, finish)
-
-
-def _known(context: Context, caller: Caller, name: str) -> None:
-    """The queue exists, or dead letters stand under its name although it was deleted."""
-    select = DeadFilter(queue=name)
-    if caller.may_see(name) and context.engine.read(lambda reader: reader.dead_page(select, (0, ""), 1)):
-        return
-    find_queue(context, caller, name)
 
 
 def _filter(

@@ -7,8 +7,9 @@ from typing import Final
 
 from redrive.service.ticket import Ticket
 from redrive.storage import commands as c
+from redrive.storage.plan_commands import MakePlan
 
-NEW_WORK: Final = (c.Publish, c.Redrive, c.CreateQueue, c.UpdateQueue, c.PutKey)
+NEW_WORK: Final = (c.Publish, MakePlan, c.CreateQueue, c.UpdateQueue, c.PutKey)
 
 
 def divided(batch: Sequence[Ticket]) -> tuple[list[Ticket], list[Ticket]]:

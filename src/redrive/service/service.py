@@ -14,12 +14,22 @@ from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, NotFound
-from redrive.service import administration, consume, dead_letters, looking, publish, queues, settle
+from redrive.service import (
+    administration,
+    consume,
+    dead_letters,
+    looking,
+    plans,
+    publish,
+    queues,
+    settle,
+)
 from redrive.service.access import SYSTEM, Access, Caller
 from redrive.service.committer import Committer
 from redrive.service.context import Context
 from redrive.service.duties import Duties
 from redrive.service.failures import read_refused
+from redrive.service.redriving import Redriving
 from redrive.service.statistics import Statistics
 from redrive.service.work import Commit, Read, Work
 from redrive.storage.execute import Outcome
@@ -53,6 +63,16 @@ USE_CASES: dict[str, UseCase] = {
     "queue.dlq.list": dead_letters.listed,
     "queue.dlq.groups": dead_letters.groups,
     "queue.dlq.redrive": dead_letters.redrive,
+    "redrive.plan.create": plans.create,
+    "redrive.plan.get": plans.get,
+    "redrive.plan.list": plans.listed,
+    "redrive.plan.items": plans.items,
+    "redrive.plan.start": plans.start,
+    "redrive.plan.pause": plans.pause,
+    "redrive.plan.resume": plans.resume,
+    "redrive.plan.abort": plans.abort,
+    "redrive.plan.resolve": plans.resolve,
+    "redrive.estimate": plans.estimated,
     "account.keys.create": administration.create_key,
     "account.keys.list": administration.list_keys,
     "account.keys.rotate": administration.rotate_key,
@@ -94,6 +114,7 @@ class Service:
         self.statistics = Statistics(f"{seams.random_bits(64):016x}")
         self.access = Access(engine)
         self.committer = Committer(engine, self._committed)
+        self._redriving = Redriving(engine, self.committer, self.statistics.node)
         shared = self._wakeups is not None
         self._duties = Duties(engine, self.committer, self.statistics, self.access, shared=shared)
         self._context = Context(
@@ -102,6 +123,7 @@ class Service:
             self.access,
             self.settings.auto_create_queues,
             self.settings.backup_directory,
+            self._redriving.wake,
         )
         self._stopped = False
 
@@ -112,6 +134,7 @@ class Service:
         self._duties.tick()
         self.access.reload()
         self._duties.start()
+        self._redriving.start()
         if self._wakeups is not None:
             self._wakeups.start(self.committer.wake)
         return self._first_key() if first_key else None
@@ -175,6 +198,7 @@ class Service:
         if self._stopped:
             return
         self._stopped = True
+        self._redriving.stop()
         self._duties.stop()
         if self._wakeups is not None:
             self._wakeups.stop()

@@ -11,9 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from redrive.domain.errors import RedriveError
-from redrive.domain.facts import Obstacle
 from redrive.domain.fingerprint import ErrorInfo
-from redrive.storage.values import AuditRow, Claimed, DeadFilter, KeyRow, Queue, QueueState, Type
+from redrive.storage.values import AuditRow, Claimed, KeyRow, Queue, QueueState, Type
 
 Visible = Callable[[str], bool]
 
@@ -184,37 +183,6 @@ class Prune(Command):
     """→ int: rows of finished bookkeeping removed. One slice."""
 
     limit: int = 500
-
-
-class Redrive(Command):
-    """→ :class:`Redriven`. Selected open dead letters go back to their source, oldest first."""
-
-    select: DeadFilter
-    max_messages: int
-    explicit: bool  # ids or filters were given
-    reason: str | None = None
-    visible: Visible | None = None
-    idempotent: Idempotent | None = None
-    audit: AuditRow | None = None
-
-
-class Skipped(msgspec.Struct, frozen=True):
-    """A member that stayed: ``obstacle`` as a plan's item names it, ``detail`` for a person."""
-
-    message_id: str
-    obstacle: Obstacle
-    detail: str
-
-
-class Redriven(msgspec.Struct):
-    """``redriven`` counts members accepted; ``skipped`` maps why to how many were not, ``named`` are the
-    first of those, at most ``REDRIVE_SKIPPED_MAX``.
-    """
-
-    redriven: int
-    skipped: dict[str, int] = {}
-    named: list[Skipped] = []
-    replayed: bool = False
 
 
 class CreateQueue(Command):

@@ -37,11 +37,11 @@ class MakePlan(Command):
 
 class PlanMade(msgspec.Struct):
     """``accepted`` counts the members that can go as far as is known; ``named`` are the first of those that
-    cannot, at most ``REDRIVE_SKIPPED_MAX``, ``skipped`` how many there are."""
+    cannot, at most ``REDRIVE_SKIPPED_MAX``, ``skipped`` maps why to how many there are."""
 
     plan: Plan
     accepted: int
-    skipped: int
+    skipped: dict[str, int]
     named: list[Skipped]
     replayed: bool = False
 

@@ -141,7 +141,8 @@ def judge(item: PlanItem, verdict: Verdict, now_ms: int) -> None:
 
 #: What a plan was made with; everything else changes.
 MADE_WITH = (
-    "select", "explicit", "members_max", "reason", "actor", "envelope", "abort", "created_ms", "patterns", "edit",
+    "select", "explicit", "members_max", "reason", "actor", "envelope", "abort", "created_ms", "patterns",
+    "edit",
 )  # fmt: skip
 _COLUMNS = ("number", "plan_id", "queue", "state")
 _CHANGES = tuple(name for name in Plan.__struct_fields__ if name not in (*MADE_WITH, *_COLUMNS))

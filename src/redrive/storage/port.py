@@ -14,6 +14,7 @@ import msgspec
 
 from redrive.domain.facts import Facts
 from redrive.domain.standing import Shown
+from redrive.storage.plan_port import PlanReader, PlanTransaction
 from redrive.storage.values import (
     Acked,
     Attempt,
@@ -72,7 +73,7 @@ class Locked(msgspec.Struct, frozen=True):
     busy: frozenset[str] = frozenset()
 
 
-class Transaction(Protocol):
+class Transaction(PlanTransaction, Protocol):
     """One write transaction. What it hands out is locked until the end."""
 
     now_ms: int
@@ -229,8 +230,8 @@ class Transaction(Protocol):
         """Clear ``blocks`` of every open record of this source."""
         ...
 
-    def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
-        """Message ids of the open records that match, oldest ``dead_ms`` first."""
+    def select_dead(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        """The open records that match, after (dead_ms, message id), oldest ``dead_ms`` first."""
         ...
 
     def insert_attempts(self, rows: Sequence[Attempt]) -> None:
@@ -276,7 +277,7 @@ class Transaction(Protocol):
         ...
 
 
-class Reader(Protocol):
+class Reader(PlanReader, Protocol):
     """Snapshot reads beside the writer; they change nothing and never wait for it."""
 
     now_ms: int
@@ -325,6 +326,10 @@ class Reader(Protocol):
 
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
         """Open dead letters after (dead_ms, message id), oldest first; ``record`` is set."""
+        ...
+
+    def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        """As ``dead_page``, the records alone."""
         ...
 
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:

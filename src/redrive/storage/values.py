@@ -121,6 +121,7 @@ class Claimed(msgspec.Struct, gc=False):
     redriven: int
     handle: str
     group_key: str | None = None
+    plan_id: str | None = None  # the plan that sent it last, if it was redriven
 
 
 class Acked(msgspec.Struct, gc=False):
@@ -286,6 +287,9 @@ class QueueCounts(msgspec.Struct):
     attempts: dict[int, int] = {}
 
 
+_SUMS = ("published", "acked", "dead", "redriven", "expired", "unfenced", "service_total_ms")
+
+
 class StatsDelta(msgspec.Struct):
     """What happened in one queue during one 10-second slot on one node; ``service_ms`` is a histogram."""
 
@@ -295,13 +299,14 @@ class StatsDelta(msgspec.Struct):
     redriven: int = 0
     expired: int = 0
     unfenced: int = 0
+    service_total_ms: int = 0
     attempts_settled: dict[int, int] = {}
     service_ms: dict[int, int] = {}  # bucket index → count
     consumers: set[str] = set()
 
     def add(self, other: StatsDelta) -> None:
         """Count what ``other`` counted."""
-        for name in ("published", "acked", "dead", "redriven", "expired", "unfenced"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for mine, theirs in (
             (self.attempts_settled, other.attempts_settled),

@@ -12,6 +12,7 @@ from tests.database import wait_for
 
 from redrive.domain.errors import Conflict, StaleReceipt
 from redrive.storage import commands as c
+from redrive.storage.conformance.asking import redrive
 from redrive.storage.execute import apply
 from redrive.storage.execute.batch import Outcome
 from redrive.storage.port import Transaction
@@ -360,12 +361,16 @@ def test_a_redrive_is_repeated_rather_than_waits_with_groups(nodes: Nodes, postg
     [head], [single] = lease(one), lease(one, "more")
     batch(one, c.Reject(single.message_id, single.handle))
     extend = c.Extend(head.message_id, head.handle, visibility_ms=90_000)
-    redrive = c.Redrive(DeadFilter(queue="more"), 9, explicit=False)
     [_, redriven], _ = crossed(
-        postgres_url, one, [extend, redrive], other, [update("more", max_retries=3), extend], "select_dead"
+        postgres_url,
+        one,
+        [extend, redrive(DeadFilter(queue="more"), 9)],
+        other,
+        [update("more", max_retries=3), extend],
+        "insert_plan",
     )
     assert deadlocks(nodes, postgres_url) == 0
-    assert redriven.redriven == 1
+    assert redriven.accepted == 1
 
 
 def test_a_redrive_does_not_wait_for_leases(nodes: Nodes, postgres_url: str) -> None:
@@ -376,10 +381,10 @@ def test_a_redrive_does_not_wait_for_leases(nodes: Nodes, postgres_url: str) -> 
     [dead], [held] = lease(one, count=1), lease(one, "more")
     batch(one, c.Reject(dead.message_id, dead.handle))
     extend = c.Extend(held.message_id, held.handle, visibility_ms=9_000)
-    ours = [extend, c.Redrive(DeadFilter(queue="jobs"), 9, explicit=False)]
-    [_, redriven], _ = crossed(postgres_url, one, ours, other, [extend, c.Lease("jobs", 1)], "select_dead")
+    ours = [extend, redrive(DeadFilter(queue="jobs"), 9, explicit=False)]
+    [_, redriven], _ = crossed(postgres_url, one, ours, other, [extend, c.Lease("jobs", 1)], "insert_plan")
     assert deadlocks(nodes, postgres_url) == 0
-    assert redriven.redriven == 1
+    assert redriven.accepted == 1
 
 
 def test_settings_over_an_implicit_queue_free_its_groups(nodes: Nodes) -> None:

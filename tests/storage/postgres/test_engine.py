@@ -14,6 +14,7 @@ from tests.database import PostgresServer, wait_for
 
 from redrive.domain.errors import Conflict
 from redrive.storage import commands as c
+from redrive.storage.conformance.asking import redrive
 from redrive.storage.execute import Deferred, apply
 from redrive.storage.port import Lost, UnknownOutcome
 from redrive.storage.postgres import PostgresEngine
@@ -311,7 +312,7 @@ def test_mixed_batches_of_two_nodes(nodes: tuple[PostgresEngine, PostgresEngine]
             groups = ["a", "b", "c", "d"] if queue.startswith("fifo") else [None]
             entries: list[Any] = [c.Entry(b"{}", group=chance.choice(groups)) for _ in range(3)]
             commands += [c.Publish(queue, entries), c.Lease("jobs", 5, 60_000), c.Lease("fifo", 3, 60_000)]
-            dead = [c.Lease("fifo.dlq", 2, 60_000), c.Redrive(DeadFilter(queue="fifo"), 2, explicit=False)]
+            dead = [c.Lease("fifo.dlq", 2, 60_000), redrive(DeadFilter(queue="fifo"), 2, explicit=False)]
             commands += chance.choice([[], [c.Tick(), c.Expire()], dead])
             for answer in batch(engine, *commands):
                 if isinstance(answer, c.Leased):

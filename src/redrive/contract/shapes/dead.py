@@ -130,8 +130,8 @@ class SkippedMember(Answer, kw_only=True):
 
 
 class Redriven(Answer, kw_only=True):
-    """How many members were accepted; ``plan_id`` is null until plans exist. ``skipped_count`` says how many
-    of the selected were not, ``skipped`` names the first of them.
+    """How many members the plan ``plan_id`` has accepted, which sends them. ``skipped_count`` says how many
+    of the selected it has not, ``skipped`` names the first of them.
     """
 
     redriven: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
@@ -19,13 +19,14 @@ from redrive.contract.shapes.bounds import (
 )
 from redrive.contract.shapes.dead import DeadReason, SearchText
 from redrive.domain import limits
-from redrive.domain.plans import Outcome, PlanState
+from redrive.domain.plans import Outcome
 
+PlanStateName = Literal["freezing", "draft", "running", "paused", "completed", "aborted"]
 PlanId = Annotated[str, Meta(min_length=1, max_length=limits.KEY_BYTES_MAX)]
 Rate = Annotated[
     float,
     Meta(
-        gt=0, le=limits.PLAN_RATE_MAX,
+        ge=limits.PLAN_RATE_MIN, le=limits.PLAN_RATE_MAX,
         description=f"Members a second, default {limits.PLAN_RATE_DEFAULT:g}.",
     ),
 ]  # fmt: skip
@@ -43,9 +44,9 @@ RampSeconds = Annotated[
         description="Seconds over which the rate grows evenly from a tenth, default 0.",
     ),
 ]  # fmt: skip
-Share = Annotated[float, Meta(gt=0, le=1, description="Failed deliveries against all verdicts of members.")]
+Share = Annotated[float, Meta(ge=0.001, le=1, description="Failures among verdicts of members.")]
 Window = Annotated[int, Meta(ge=10, le=limits.PLAN_WINDOW_SECONDS_MAX, description="Seconds, default 60.")]
-Ceiling = Annotated[float, Meta(gt=0, le=1e9)]
+Ceiling = Annotated[float, Meta(ge=0.001, le=1e9)]
 
 
 class Selection(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -108,7 +109,7 @@ class PlanList(Request, kw_only=True):
     """Page through plans, newest first."""
 
     queue: QueueName | None = None
-    state: PlanState | None = None
+    state: PlanStateName | None = None
     limit: ListLimit | None = None
     cursor: Cursor | None = None
 
@@ -229,7 +230,7 @@ class PlanRecord(Answer, kw_only=True):
     estimate: EstimateRecord | None
     reason: str | None
     actor: str
-    created_at: str
+    created_at: str | None
     started_at: str | None
     finished_at: str | None
     groups: list[PlanGroup] | None = None

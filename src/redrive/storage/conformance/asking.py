@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from redrive.domain import limits
+from redrive.domain.abort import AbortRules
+from redrive.domain.envelope import Envelope
 from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import error_info
+from redrive.domain.plans import PlanState
 from redrive.domain.standing import STANDINGS, Shown, shown
 from redrive.storage import commands as c
 from redrive.storage.conformance.rig import Rig
+from redrive.storage.plan_commands import MakePlan
+from redrive.storage.plans import Plan
 from redrive.storage.port import Reader
 from redrive.storage.values import DeadFilter, QueueCounts
 
@@ -31,6 +37,29 @@ def dead(rig: Rig, queue: str = "jobs", **fields: Any) -> list[Any]:
     """Open dead letters of a queue."""
     select = DeadFilter(queue=queue, **fields)
     return rig.engine.read(lambda reader: reader.dead_page(select, (0, ""), 100))
+
+
+FAST = Envelope(limits.PLAN_RATE_MAX, limits.PLAN_IN_FLIGHT_MAX)
+NEVER = AbortRules(same_fingerprint=False, failure_ratio=None)
+
+
+def redrive(
+    select: DeadFilter,
+    count: int = 100,
+    *,
+    explicit: bool = False,
+    reason: str | None = None,
+    start: bool = True,
+    envelope: Envelope = FAST,
+    abort: AbortRules = NEVER,
+    **more: Any,
+) -> MakePlan:
+    """A plan that sends what it can at once, and never stops itself."""
+    plan = Plan(
+        0, "", select.queue, PlanState.FREEZING, select, explicit, count, reason, "rig", envelope, abort, 0,
+        start=start, **more,
+    )  # fmt: skip
+    return MakePlan(plan)
 
 
 def states(rig: Rig, queue: str = "jobs") -> dict[str, Shown]:

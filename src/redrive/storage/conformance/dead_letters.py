@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from redrive.domain import limits
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import bury, dead
+from redrive.storage.conformance.asking import bury, dead, redrive
 from redrive.storage.conformance.rig import Rig
+from redrive.storage.plan_commands import PlanMade
 from redrive.storage.values import DeadFilter
 
 
-def _why(answer: c.Redriven) -> list[tuple[str, str]]:
+def _why(answer: PlanMade) -> list[tuple[str, str]]:
     """Who was skipped, by the setting that the detail names; nobody was redriven."""
     settings = ("max_redrives", "forbidden", "review", "by hand", "not there")
-    assert (answer.redriven, answer.skipped) == (0, {"skipped": len(answer.named)})
+    assert (answer.accepted, answer.skipped) == (0, {"skipped": len(answer.named)})
     return [(m.message_id, next(name for name in settings if name in m.detail)) for m in answer.named]
 
 
@@ -51,8 +52,8 @@ class DeadLettersScenarios:
                 rig.nack(message, delay_ms=0)
             [letter] = dead(rig)
             assert letter.record.redrive_count == count
-            answer = rig.do(c.Redrive(DeadFilter(queue="jobs"), 100, explicit=False))
-            assert (answer.redriven, dead(rig)) == (1, [])
+            answer = rig.do(redrive(DeadFilter(queue="jobs"), 100, explicit=False))
+            assert (answer.accepted, dead(rig)) == (1, [])
         assert len(rig.engine.read(lambda reader: reader.records(message_id))) == 3
 
     def test_redrive_selection(self, rig: Rig) -> None:
@@ -61,8 +62,8 @@ class DeadLettersScenarios:
         [held] = rig.lease("jobs.dlq", 1)
         assert held.message_id == first
         select = DeadFilter(queue="jobs", message_ids=(first, second, "00000000-0000-7000-8000-00000000ffff"))
-        answer = rig.do(c.Redrive(select, 100, explicit=True))
-        assert (answer.redriven, answer.skipped) == (1, {"in_use": 1, "gone": 1})
+        answer = rig.do(redrive(select, 100, explicit=True))
+        assert (answer.accepted, answer.skipped) == (1, {"in_use": 1, "gone": 1})
         absent = "00000000-0000-7000-8000-00000000ffff"
         assert [(m.message_id, m.obstacle) for m in answer.named] == [(first, "in_use"), (absent, "gone")]
         assert [m.message_id for m in rig.lease()] == [second]
@@ -75,18 +76,18 @@ class DeadLettersScenarios:
     def test_redrive_limits(self, rig: Rig) -> None:
         """max_redrives, redrive_policy and a missing source forbid (D7)."""
         rig.create(max_redrives=1)
-        redrive = c.Redrive(DeadFilter(queue="jobs"), 100, explicit=False)
+        oldest = redrive(DeadFilter(queue="jobs"))
         bury(rig)
-        assert rig.do(redrive).redriven == 1
+        assert rig.do(oldest).accepted == 1
         [message] = rig.lease()
         rig.do(c.Reject(message.message_id, message.handle))
-        assert _why(rig.do(redrive)) == [(message.message_id, "max_redrives")]
+        assert _why(rig.do(oldest)) == [(message.message_id, "max_redrives")]
         rig.do(c.UpdateQueue("jobs", {"max_redrives": 9, "redrive_policy": "forbidden"}))
-        assert _why(rig.do(redrive)) == [(message.message_id, "forbidden")]
+        assert _why(rig.do(oldest)) == [(message.message_id, "forbidden")]
         rig.do(c.UpdateQueue("jobs", {"redrive_policy": "review"}))
-        assert _why(rig.do(redrive)) == [(message.message_id, "review")]
+        assert _why(rig.do(oldest)) == [(message.message_id, "review")]
         select = DeadFilter(queue="jobs", message_ids=(message.message_id,))
-        assert rig.do(c.Redrive(select, 100, explicit=True, reason="looked at")).redriven == 1
+        assert rig.do(redrive(select, 100, explicit=True, reason="looked at")).accepted == 1
 
     def test_the_dead_letter_queue_is_a_queue(self, rig: Rig) -> None:
         """Consumed by name a dead letter has no budget there; an ack closes its record."""
@@ -114,4 +115,4 @@ class DeadLettersScenarios:
         letters = {m.facts.message_id: m.record.origin for m in dead(rig, "jobs.dlq")}
         assert letters[by_hand] is None
         select = DeadFilter(queue="jobs.dlq", message_ids=(by_hand,))
-        assert _why(rig.do(c.Redrive(select, 10, explicit=True))) == [(by_hand, "by hand")]
+        assert _why(rig.do(redrive(select, 10, explicit=True))) == [(by_hand, "by hand")]

@@ -7,7 +7,7 @@ from typing import cast
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, LimitExceeded
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import refused, states
+from redrive.storage.conformance.asking import redrive, refused, states
 from redrive.storage.conformance.rig import Rig
 from redrive.storage.values import DeadFilter
 
@@ -71,7 +71,7 @@ class FifoScenarios:
         [message] = rig.lease()
         rig.do(c.Reject(message.message_id, message.handle))
         [message] = rig.lease()
-        rig.do(c.Redrive(DeadFilter(queue="jobs"), 1, explicit=False))
+        rig.do(redrive(DeadFilter(queue="jobs"), 1, explicit=False))
         assert states(rig) == {first: "waiting", second: "leased"}
         assert rig.do(c.Release(message.message_id, message.handle)).state == "waiting"
         assert states(rig) == {first: "ready", second: "waiting"}
@@ -84,7 +84,7 @@ class FifoScenarios:
         rig.do(c.Reject(message.message_id, message.handle))
         assert rig.lease() == []
         assert rig.counts().blocked_groups == 1
-        rig.do(c.Redrive(DeadFilter(queue="jobs"), 1, explicit=False))
+        rig.do(redrive(DeadFilter(queue="jobs"), 1, explicit=False))
         [message] = rig.lease()
         assert message.message_id == first
         rig.ack(message)

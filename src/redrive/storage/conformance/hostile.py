@@ -7,8 +7,9 @@ from typing import Any, cast
 from redrive.domain import limits
 from redrive.domain.errors import Conflict, InvalidRequest, QueueExists, QueueNotFound, StaleReceipt
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import bury, dead, key, refused
+from redrive.storage.conformance.asking import bury, dead, key, redrive, refused
 from redrive.storage.conformance.rig import Rig
+from redrive.storage.plan_commands import PlanMade
 from redrive.storage.values import Claimed, DeadFilter
 
 
@@ -23,9 +24,9 @@ def _reject_head(rig: Rig, queue: str = "jobs") -> str:
     return message.message_id
 
 
-def _redrive(rig: Rig, *message_ids: str, queue: str = "jobs") -> c.Redriven:
+def _redrive(rig: Rig, *message_ids: str, queue: str = "jobs") -> PlanMade:
     select = DeadFilter(queue=queue, message_ids=message_ids or None)
-    answer: c.Redriven = rig.do(c.Redrive(select, 100, explicit=bool(message_ids)))
+    answer: PlanMade = rig.do(redrive(select, 100, explicit=bool(message_ids)))
     return answer
 
 
@@ -126,7 +127,7 @@ class HostileScenarios:
         [message] = rig.lease(seconds=1)
         rig.pass_seconds(2)
         rig.do(c.Expire())
-        assert _redrive(rig).redriven == 1
+        assert _redrive(rig).accepted == 1
         assert rig.ack(message) is True
         assert rig.lease() == []
 
@@ -139,7 +140,7 @@ class HostileScenarios:
         [letter] = rig.lease("jobs.dlq")
         assert (letter.message_id, letter.priority) == (message_id, 7)
         rig.do(c.Release(letter.message_id, letter.handle))
-        assert _redrive(rig).redriven == 1
+        assert _redrive(rig).accepted == 1
         low = rig.publish(priority=3)
         assert ids(rig.lease()) == [message_id, low]
 
@@ -207,7 +208,7 @@ class HostileScenarios:
         first, _, third = (rig.publish(group="a") for _ in range(3))
         _reject_head(rig)
         [second] = rig.lease()
-        assert _redrive(rig).redriven == 1
+        assert _redrive(rig).accepted == 1
         assert rig.lease() == []
         rig.ack(second)
         for expected in (first, third):
@@ -297,7 +298,7 @@ class HostileScenarios:
         message_id = rig.publish("orders")
         assert _reject_head(rig, "orders") == message_id
         assert [m.record.origin for m in dead(rig, "orders")] == ["orders"]
-        assert _redrive(rig, queue="orders").redriven == 1
+        assert _redrive(rig, queue="orders").accepted == 1
         assert ids(rig.lease("orders")) == [message_id]
 
     def test_a_lease_outlives_its_queues_name(self, rig: Rig) -> None:
@@ -326,7 +327,7 @@ class HostileScenarios:
         rig.create(kind="fifo")
         message_id = rig.publish(group="a", deduplication_id="d")
         _reject_head(rig)
-        assert _redrive(rig).redriven == 1
+        assert _redrive(rig).accepted == 1
         [again] = rig.do(c.Publish("jobs", [c.Entry(b"{}", group="a", deduplication_id="d")]))
         assert (again.message_id, again.duplicate) == (message_id, True)
         assert ids(rig.lease()) == [message_id]
@@ -348,8 +349,8 @@ class HostileScenarios:
         """Of more ids than max_messages the rest is neither moved nor called gone."""
         chosen = tuple(bury(rig, 3))
         select = DeadFilter(queue="jobs", message_ids=chosen)
-        answer = rig.do(c.Redrive(select, 2, explicit=True))
-        assert (answer.redriven, answer.skipped) == (2, {})
+        answer = rig.do(redrive(select, 2, explicit=True))
+        assert (answer.accepted, answer.skipped) == (2, {})
 
     def test_the_first_message_decides_what_a_consume_has_made(self, rig: Rig) -> None:
         """A consumer that comes first, or still asks after a delete, makes no FIFO queue a standard one."""
@@ -381,7 +382,7 @@ class HostileScenarios:
         rig.do(c.Release(first, dead_letter.handle))
         rig.do(c.SetQueueState("jobs", "deleting"))
         assert rig.lease() == []
-        assert rig.do(c.Redrive(DeadFilter(queue="jobs"), 9, explicit=False)).redriven == 1
+        assert rig.do(redrive(DeadFilter(queue="jobs"), 9, explicit=False)).accepted == 1
         rig.publish(group="a")
         [message] = rig.lease()
         assert (message.message_id, message.group_key) == (first, "a")

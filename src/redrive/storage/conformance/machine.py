@@ -15,7 +15,7 @@ from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import error_info
 from redrive.domain.states import TRANSITIONS, Event, State
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import states
+from redrive.storage.conformance.asking import redrive, states
 from redrive.storage.conformance.picture import picture, plain
 from redrive.storage.conformance.rig import Clock, Rig, Transition, damage_memory
 from redrive.storage.execute import Outcome
@@ -173,9 +173,7 @@ class EngineMachine(RuleBasedStateMachine):
             [answer] = self.both(c.Publish(queue, [c.Entry(b"{}")]), c.Lease(queue, 1, 5_000)).results[1:]
             if isinstance(answer, c.Leased):
                 self.both(*(c.Reject(m.message_id, m.handle) for m in answer.messages))
-        self.both(
-            c.Lease(f"{queue}.dlq", 1, 5_000), c.Redrive(DeadFilter(queue=queue), limit, explicit=False)
-        )
+        self.both(c.Lease(f"{queue}.dlq", 1, 5_000), redrive(DeadFilter(queue=queue), limit, explicit=False))
 
     @rule(data=st.data(), verb=st.sampled_from(VERBS), fenced=st.sampled_from([True, True, True, False]))
     def settle(self, data: st.DataObject, verb: str, fenced: bool) -> None:
@@ -245,9 +243,9 @@ class EngineMachine(RuleBasedStateMachine):
         self.both(c.Age(), c.Expire(), c.Prune())
 
     @rule(queue=st.sampled_from([*QUEUES, "fifo"]), count=st.integers(1, 3))
-    def redrive(self, queue: str, count: int) -> None:
+    def send_back(self, queue: str, count: int) -> None:
         """Send the oldest dead letters back."""
-        self.both(c.Redrive(DeadFilter(queue=queue), count, explicit=False))
+        self.both(redrive(DeadFilter(queue=queue), count, explicit=False))
 
     @rule(queue=NAMES, limit=st.integers(1, 3))
     def purge(self, queue: str, limit: int) -> None:

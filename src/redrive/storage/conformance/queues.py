@@ -15,7 +15,7 @@ from redrive.domain.errors import (
     QueueNotFound,
 )
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import bury, dead, key, refused
+from redrive.storage.conformance.asking import bury, dead, key, redrive, refused
 from redrive.storage.conformance.rig import Rig
 from redrive.storage.values import DeadFilter
 
@@ -116,7 +116,7 @@ class QueuesScenarios:
         gone = rig.tombstone(message_id)
         assert (gone.queue, gone.cause) == ("jobs", "purged")
         assert [m.facts.message_id for m in dead(rig)] == [dead_id]
-        assert rig.do(c.Redrive(DeadFilter(queue="jobs"), 1, explicit=False)).redriven == 1
+        assert rig.do(redrive(DeadFilter(queue="jobs"), 1, explicit=False)).accepted == 1
         rig.create("a", dlq="jobs.dlq")
         refused(Conflict, rig.do, c.SetQueueState("jobs.dlq", "deleting"))
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from redrive.domain import limits
 from redrive.domain.states import Event, State
 from redrive.storage import commands as c
+from redrive.storage.conformance.asking import redrive
 from redrive.storage.conformance.rig import Rig, table
 from redrive.storage.values import Claimed, DeadFilter
 
@@ -125,7 +126,7 @@ class TransitionScenarios:
     def _redrives(self, rig: Rig) -> None:
         for queue in ("plain", "fifo"):
             _dead(rig, queue)
-            assert rig.do(c.Redrive(DeadFilter(queue=queue), 1, explicit=False)).redriven == 1
+            assert rig.do(redrive(DeadFilter(queue=queue), 1, explicit=False)).accepted == 1
 
     def _corrupts(self, rig: Rig) -> None:
         message_id = rig.publish("plain")

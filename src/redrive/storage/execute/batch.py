@@ -19,18 +19,17 @@ from redrive.storage.commands import (
     Publish,
     Purge,
     PutKey,
-    Redrive,
     SetQueueState,
     Tick,
     UpdateQueue,
     WriteAudit,
 )  # fmt: skip
-from redrive.storage.execute import queues, upkeep
+from redrive.storage.execute import plans, queues, upkeep
 from redrive.storage.execute.lease import lease
 from redrive.storage.execute.publish import publish
-from redrive.storage.execute.redrive import redrive
 from redrive.storage.execute.settle import Deferred, settle
 from redrive.storage.execute.workspace import Observer, Source, Workspace
+from redrive.storage.plan_commands import AdvancePlan, ChangePlan, MakePlan, ResolvePlan, SealPlan
 from redrive.storage.port import Transaction
 from redrive.storage.values import StatsDelta
 
@@ -75,7 +74,13 @@ _QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
     WriteAudit: _write_audit,
 }
 _CHANGES, _NAMING = UpdateQueue | SetQueueState | CreateQueue, UpdateQueue | CreateQueue
-_REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {Redrive: redrive}
+_REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {
+    MakePlan: plans.make,
+    SealPlan: plans.seal,
+    ChangePlan: plans.change,
+    ResolvePlan: plans.resolve_members,
+    AdvancePlan: plans.advance,
+}
 
 
 def _load_queues(work: Workspace, commands: Sequence[Command]) -> None:

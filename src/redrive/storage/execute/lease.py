@@ -59,6 +59,11 @@ def _lease(work: Workspace, command: Lease) -> Leased:
     )
     answer.visibility_ms = visibility_ms
     answer.messages = _sound(work, _claim(work, queue, room, terms))
+    redriven = [row.message_id for row in answer.messages if row.redriven and not row.dead]
+    if redriven:
+        plans = work.tx.plan_ids(redriven)
+        for row in answer.messages:
+            row.plan_id = plans.get(row.message_id)
     if answer.messages:
         _spend(work, queue, len(answer.messages))
     else:

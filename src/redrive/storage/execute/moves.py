@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from redrive.domain.facts import Change, Decision, Facts, Slot
 from redrive.domain.fingerprint import ErrorInfo, fingerprint
 from redrive.domain.states import Event, State
 from redrive.storage.execute.workspace import Workspace
+from redrive.storage.plans import Verdict
 from redrive.storage.values import Attempt, DeadLetter, Group, NewMessage, Queue, Tombstone
 
 
@@ -58,6 +61,14 @@ def _end_attempt(work: Workspace, facts: Facts, decision: Decision, error: Error
     if decision.attempt_end is None:
         return
     facts.first_failed_ms = facts.first_failed_ms or work.now_ms
+    if decision.attempt_end != "released" and not facts.dead:
+        _tell_plan(
+            work,
+            facts,
+            failed=True,
+            rejected=decision.bury == "rejected",
+            fingerprint=_cause(decision, error),
+        )
     work.attempts.append(
         Attempt(
             facts.message_id,
@@ -123,8 +134,12 @@ def _remove(work: Workspace, facts: Facts, decision: Decision) -> None:
                 facts.body_hash,
             )
         )
-    elif decision.change is Change.REMOVE:
+        if not facts.dead:
+            _tell_plan(work, facts, outcome="gone", detail=decision.tombstone)
+    else:
         work.count_ack(facts.queue_id, facts.attempt, facts.leased_ms)
+        if not facts.dead or decision.close == "resolved_late":
+            _tell_plan(work, facts, outcome="completed")
     work.facts[facts.message_id] = None
     work.removed.append(facts)
     work.mark(facts, Change.REMOVE)
@@ -164,7 +179,7 @@ def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | 
         reason=decision.bury,
         error_type=error.type if error else None,
         error=error_bytes(error),
-        fingerprint=error.fingerprint if error else fingerprint(decision.bury, ""),
+        fingerprint=_cause(decision, error),
         attempts=facts.attempt,
         first_failed_ms=facts.first_failed_ms or work.now_ms,
         dead_ms=work.now_ms,
@@ -174,6 +189,7 @@ def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | 
     work.open_records[facts.message_id] = record
     work.buried.append(record)
     work.stats[source.id].dead += 1
+    _tell_plan(work, facts, outcome="dead_again", detail=decision.bury)
     facts.dead, facts.cancelled, facts.ended = True, False, decision.ended
     facts.queue_id, facts.due_ms, facts.expires_ms = target.id, work.now_ms, record.expires_ms
     held = decision.bury == "checksum"
@@ -221,6 +237,19 @@ def _close(work: Workspace, record: DeadLetter, how: str) -> None:
         group = work.load_groups([(source.id, record.source_group)])[source.id, record.source_group]
         group.blocked = max(0, group.blocked - 1)
         work.mark_group(group)
+
+
+def _cause(decision: Decision, error: ErrorInfo | None) -> str | None:
+    """The fingerprint of a failure; without an error, of the way in which the message died."""
+    if error is not None:
+        return error.fingerprint
+    return None if decision.bury is None else fingerprint(decision.bury, "")
+
+
+def _tell_plan(work: Workspace, facts: Facts, **verdict: Any) -> None:
+    """A plan may wait for what becomes of a message that was redriven."""
+    if facts.redriven:
+        work.verdicts.append(Verdict(facts.message_id, **verdict))
 
 
 def error_bytes(error: ErrorInfo | None) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -49,7 +50,8 @@ def make(work: Workspace, command: MakePlan) -> PlanMade:
         stored = answers.find(resource, command.idempotent)
         if stored is not None:
             return msgspec.structs.replace(msgspec.json.decode(stored, type=PlanMade), replayed=True)
-    plan = work.tx.insert_plan(msgspec.structs.replace(asked, created_ms=work.now_ms))
+    [plan_id] = work.source.message_ids(work.now_ms, 1)
+    plan = work.tx.insert_plan(msgspec.structs.replace(asked, plan_id=plan_id, created_ms=work.now_ms))
     at_once = plan.members_max <= limits.BATCH_ENTRIES_MAX
     items = _write_down(work, plan, limits.BATCH_ENTRIES_MAX if at_once else SLICE)
     stayed = _look(work, plan, items) if at_once else []
@@ -59,16 +61,16 @@ def make(work: Workspace, command: MakePlan) -> PlanMade:
         if plan.state is PlanState.RUNNING:
             _advance(work, plan, plan.holder)
     work.tx.write_plan(plan)
-    absent = set(plan.select.message_ids or ()) - {item.message_id for item in items}
-    unknown = [
-        Skipped(message_id, *GONE) for message_id in plan.select.message_ids or () if message_id in absent
-    ]
-    named = [*stayed, *unknown]
-    made = PlanMade(plan, plan.members - len(stayed), len(named), named[: limits.REDRIVE_SKIPPED_MAX])
+    accepted = plan.members - len(stayed)
+    if plan.members < plan.members_max:  # otherwise some were cut off, which is not gone
+        asked_for, found = dict.fromkeys(plan.select.message_ids or ()), {item.message_id for item in items}
+        stayed.extend(Skipped(message_id, *GONE) for message_id in asked_for if message_id not in found)
+    counts: Counter[str] = Counter(member.obstacle for member in stayed)
+    made = PlanMade(plan, accepted, dict(counts), stayed[: limits.REDRIVE_SKIPPED_MAX])
     if command.idempotent is not None:
         answers.add(resource, command.idempotent, msgspec.json.encode(made))
         answers.flush()
-    _audit(work, command.audit, plan, {"members": plan.members, "skipped": len(named)})
+    _audit(work, command.audit, plan, {"members": plan.members, "skipped": dict(counts)})
     return made
 
 

@@ -12,6 +12,7 @@ from redrive.domain import histogram, limits
 from redrive.domain.facts import Change, Facts
 from redrive.domain.policy import QueuePolicy
 from redrive.domain.states import Event, State
+from redrive.storage.plans import Verdict, judge
 from redrive.storage.port import Hold, Transaction
 from redrive.storage.values import (
     Attempt,
@@ -68,6 +69,7 @@ class Workspace:
         self.closed: list[DeadLetter] = []
         self.attempts: list[Attempt] = []
         self.tombstones: list[Tombstone] = []
+        self.verdicts: list[Verdict] = []  # on messages that were redriven: a plan may wait for them
         self._changed: dict[str, tuple[Change, Facts]] = {}
         self._groups: dict[int, Group] = {}
         self._stale: set[int] = set()  # groups whose head must be looked up before they are written
@@ -212,6 +214,7 @@ class Workspace:
         """Statistics of finished messages."""
         delta = self.stats[queue_id]
         delta.acked += count
+        delta.service_total_ms += max(0, self.now_ms - leased_ms) * count
         delta.attempts_settled[attempt] = delta.attempts_settled.get(attempt, 0) + count
         index = histogram.bucket(self.now_ms - leased_ms)
         delta.service_ms[index] = delta.service_ms.get(index, 0) + count
@@ -238,6 +241,16 @@ class Workspace:
             self._changed.clear()
         if self._dirty:
             self._write_groups()
+        if self.verdicts:
+            self._write_verdicts()
+
+    def _write_verdicts(self) -> None:
+        items = self.tx.open_items(sorted({verdict.message_id for verdict in self.verdicts}))
+        for verdict in self.verdicts:
+            if verdict.message_id in items:
+                judge(items[verdict.message_id], verdict, self.now_ms)
+        self.tx.write_items(list(items.values()))
+        self.verdicts.clear()
 
     def at_head(self, facts: Facts) -> bool:
         """Whether it has no group, or was the first in a free one at the last ``flush``."""

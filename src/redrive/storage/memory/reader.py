@@ -6,6 +6,7 @@ from functools import cached_property
 
 from redrive.domain.facts import Slot
 from redrive.domain.standing import Shown, shown
+from redrive.storage.memory.plans import MemoryPlanReader
 from redrive.storage.memory.select import matching_dead
 from redrive.storage.memory.tables import Row, Tables
 from redrive.storage.values import (
@@ -23,7 +24,7 @@ from redrive.storage.values import (
 )  # fmt: skip
 
 
-class MemoryReader:
+class MemoryReader(MemoryPlanReader):
     """Reads under the engine's lock."""
 
     def __init__(self, tables: Tables, now_ms: int) -> None:
@@ -113,6 +114,9 @@ class MemoryReader:
         rows = [r for r in matching_dead(self._t, select) if (r.dead_ms, r.message_id) > after]
         page = (self._stored(self._t.messages[self._t.numbers[r.message_id]], r) for r in rows[:limit])
         return list(page)
+
+    def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        return [r for r in matching_dead(self._t, select) if (r.dead_ms, r.message_id) > after][:limit]
 
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
         each = (

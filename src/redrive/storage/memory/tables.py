@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from redrive.domain.facts import Facts
+from redrive.storage.plans import Plan, PlanItem
 from redrive.storage.values import (
     Attempt,
     AuditRow,
@@ -49,6 +50,8 @@ class Tables:
         self.duplicates: dict[tuple[int, bytes], tuple[str, int]] = {}
         self.stats: dict[tuple[int, str, int], bytes] = {}
         self.keys: dict[str, KeyRow] = {}
+        self.plans: dict[int, Plan] = {}
+        self.items: dict[tuple[int, int], PlanItem] = {}
         self.clock: dict[str, int] = {}
         self.last_number = 0
         self._undo: list[Callable[[], object]] = []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from itertools import islice
 
 import msgspec
 
 from redrive.domain.facts import Ended, Facts, Slot
+from redrive.storage.memory.plans import MemoryPlans
 from redrive.storage.memory.select import matching_dead, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
 from redrive.storage.port import Hold, LeaseTerms, Locked
@@ -35,7 +37,7 @@ _TRANSFERRED = (
 )  # fmt: skip
 
 
-class MemoryTransaction:
+class MemoryTransaction(MemoryPlans):
     """One write transaction over :class:`Tables`; see ``storage.port.Transaction`` for what each does."""
 
     def __init__(self, tables: Tables, now_ms: int) -> None:
@@ -186,7 +188,8 @@ class MemoryTransaction:
                 continue
             facts = self._t.messages[number].facts
             plain = facts.slot == Slot.LEASED and facts.group_id is None
-            if plain and facts.handle == handle and not facts.dead and not facts.cancelled:
+            free = not (facts.dead or facts.cancelled or facts.redriven)
+            if plain and free and facts.handle == handle:
                 acked.append(Acked(message_id, facts.queue_id, facts.leased_ms, facts.attempt))
                 self.remove([facts])
         return acked
@@ -276,8 +279,9 @@ class MemoryTransaction:
             if record.origin == origin and record.closed_ms is None:
                 self._t.put(self._t.dead, key, msgspec.structs.replace(record, blocks=False))
 
-    def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
-        return [record.message_id for record in matching_dead(self._t, select)[:limit]]
+    def select_dead(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        rows = (r for r in matching_dead(self._t, select) if (r.dead_ms, r.message_id) > after)
+        return [copy(record) for record in islice(rows, limit)]
 
     def insert_attempts(self, rows: Sequence[Attempt]) -> None:
         for attempt in rows:
@@ -340,6 +344,7 @@ class MemoryTransaction:
                 limit,
             )
             + self._drop(t.stats, [k for k in t.stats if 0 < k[2] < stats_floor], limit)
+            + self.prune_plans(limit, record_floor_ms)
             + self._drop(t.groups, [k for k, g in t.groups.items() if not g.live and not g.blocked], limit)
         )
 

@@ -24,8 +24,8 @@ class PostgresPlans:
     def insert_plan(self, plan: Plan) -> Plan:
         self.wrote = True
         [(number,)] = self._session.fetch(
-            "insert_plan", b.uuid(plan.plan_id), b.text(plan.queue), b.text(plan.state), b.int8(plan.finished_ms),
-            made_with(plan), progress(plan),
+            "insert_plan", b.uuid(plan.plan_id), b.text(plan.queue), b.text(plan.state),
+            b.int8(plan.finished_ms), made_with(plan), progress(plan),
         )  # fmt: skip
         return msgspec.structs.replace(plan, number=number)
 
@@ -84,8 +84,9 @@ class PostgresPlans:
     def verdicts(self, plan: int, since_ms: int, limit: int) -> Verdicts:
         [counts] = self._session.fetch("verdicts", b.int8(plan), b.int8(since_ms), b.int8(limit))
         returned = self._session.fetch("items_returned", b.int8(plan), b.int8(limit))
-        first = returned[0] if returned else (None, None)
-        return Verdicts(*counts, len(returned), *first)
+        message_id, cause = returned[0] if returned else (None, None)
+        in_flight, done, failed = counts
+        return Verdicts(in_flight, done, failed, len(returned), message_id, cause)
 
     def stats(self, queue_id: int, since_slot: int) -> list[tuple[int, bytes]]:
         rows = self._session.fetch("stats", b.int8(queue_id), b.int8(since_slot))

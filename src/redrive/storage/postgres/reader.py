@@ -7,7 +7,8 @@ import msgspec
 from redrive.domain.standing import ANY, STANDINGS, Shown
 from redrive.storage import rows as r
 from redrive.storage.postgres import binary as b
-from redrive.storage.postgres.records import filter_values
+from redrive.storage.postgres.plans import PostgresPlanReader
+from redrive.storage.postgres.records import filter_values, page_values
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import (
     Attempt,
@@ -24,7 +25,6 @@ from redrive.storage.values import (
 )  # fmt: skip
 
 _EVER = 2**63 - 1
-_FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def state_values(state: Shown | None, now_ms: int) -> tuple[b.Parameter, ...]:
@@ -40,11 +40,12 @@ def state_values(state: Shown | None, now_ms: int) -> tuple[b.Parameter, ...]:
     )
 
 
-class PostgresReader:
+class PostgresReader(PostgresPlanReader):
     """One snapshot."""
 
     def __init__(self, session: Session, now_ms: int) -> None:
         self.now_ms = now_ms
+        self._session = session
         self._fetch = session.fetch
 
     def queue(self, name: str) -> Queue | None:
@@ -125,14 +126,21 @@ class PostgresReader:
         return Tombstone(*rows[0]) if rows else None
 
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
-        after_id = after[1] if b.is_message_id(after[1]) else _FIRST_ID
-        values = *filter_values(select, limit), b.int8(after[0]), b.uuid(after_id)
+        page = self._dead_ids(select, after, limit)
+        stored = self._by_id(page)
+        return [stored[message_id] for message_id in page if message_id in stored]
+
+    def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        page = self._dead_ids(select, after, limit)
+        records = {row[0]: r.dead_from(row) for row in self._fetch("open_records", b.uuids(page))}
+        return [records[message_id] for message_id in page]
+
+    def _dead_ids(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[str]:
+        values = page_values(select, after, limit)
         found: dict[str, int] = {}
         for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._fetch(name, *values))
-        page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
-        stored = self._by_id(page)
-        return [stored[message_id] for message_id in page if message_id in stored]
+        return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
 
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
         values = filter_values(select, limit)

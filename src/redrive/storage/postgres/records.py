@@ -9,6 +9,7 @@ import msgspec
 from redrive.storage import rows as r
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
+from redrive.storage.postgres.plans import PostgresPlans
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import (
     Attempt,
@@ -19,6 +20,8 @@ from redrive.storage.values import (
     Recorded,
     Tombstone,
 )  # fmt: skip
+
+_FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def filter_values(select: DeadFilter, limit: int) -> tuple[b.Parameter, ...]:
@@ -33,7 +36,13 @@ def filter_values(select: DeadFilter, limit: int) -> tuple[b.Parameter, ...]:
     )  # fmt: skip
 
 
-class Records:
+def page_values(select: DeadFilter, after: tuple[int, str], limit: int) -> tuple[b.Parameter, ...]:
+    """A filter, and the record after which the page begins."""
+    after_id = after[1] if b.is_message_id(after[1]) else _FIRST_ID
+    return *filter_values(select, limit), b.int8(after[0]), b.uuid(after_id)
+
+
+class Records(PostgresPlans):
     """The part of a transaction that keeps records; see ``storage.port.Transaction`` for what each does."""
 
     def __init__(self, session: Session, now_ms: int) -> None:
@@ -89,12 +98,14 @@ class Records:
     def unblock(self, origin: str) -> None:
         self._write("unblock", b.text(origin))
 
-    def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
-        values = filter_values(select, limit)
+    def select_dead(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        values = page_values(select, after, limit)
         found: dict[str, int] = {}
-        for name in ("select_dead_by_origin", "select_dead_by_queue"):
+        for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._session.fetch(name, *values))
-        return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+        page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+        records = self.open_records(page)
+        return [records[message_id] for message_id in page]
 
     def insert_attempts(self, rows: Sequence[Attempt]) -> None:
         self._write(
@@ -207,7 +218,7 @@ class Records:
         ):
             [(count,)] = self._session.fetch(str(name), *(b.int8(int(value)) for value in values))
             removed += count
-        return removed
+        return removed + self.prune_plans(limit, record_floor_ms)
 
     def put_key(self, row: KeyRow) -> None:
         detail = msgspec.json.encode(row).decode()

@@ -57,13 +57,14 @@ class SqlitePlans:
 
     def verdicts(self, plan: int, since_ms: int, limit: int) -> Verdicts:
         returned = list(self._connection.execute(SQL["items_returned"].sql, (plan, limit)))
-        first = returned[0] if returned else (None, None)
+        message_id, cause = returned[0] if returned else (None, None)
         return Verdicts(
             self._count("items_in_flight", plan),
             self._count("items_done", plan, since_ms, limit),
             self._count("items_failed", plan, since_ms, limit),
             len(returned),
-            *first,
+            message_id,
+            cause,
         )
 
     def stats(self, queue_id: int, since_slot: int) -> list[tuple[int, bytes]]:

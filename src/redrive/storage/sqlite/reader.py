@@ -11,6 +11,7 @@ import msgspec
 from redrive.domain.standing import ANY, STANDINGS, Shown
 from redrive.storage import rows as r
 from redrive.storage.sqlite import rows as out
+from redrive.storage.sqlite.plans import SqlitePlanReader
 from redrive.storage.sqlite.transaction import SQL
 from redrive.storage.values import (
     Attempt,
@@ -42,7 +43,7 @@ def state_parameters(state: Shown | None, now_ms: int) -> dict[str, Any]:
     }
 
 
-class SqliteReader:
+class SqliteReader(SqlitePlanReader):
     """One snapshot."""
 
     def __init__(self, connection: apsw.Connection, now_ms: int) -> None:
@@ -114,13 +115,20 @@ class SqliteReader:
         return Tombstone(*rows[0]) if rows else None
 
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
+        stored = (self.message(message_id) for message_id in self._dead_ids(select, after, limit))
+        return [message for message in stored if message is not None]
+
+    def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        page = self._dead_ids(select, after, limit)
+        records = {row[0]: r.dead_from(row) for row in self._all("open_records", (out.json_list(page),))}
+        return [records[message_id] for message_id in page]
+
+    def _dead_ids(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[str]:
         bounds = out.filter_parameters(select, after_ms=after[0], after_id=after[1], limit=limit)
         found: dict[str, int] = {}
         for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._all(name, bounds))
-        page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
-        stored = (self.message(message_id) for message_id in page)
-        return [message for message in stored if message is not None]
+        return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
 
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
         bounds = out.filter_parameters(select, limit=limit)

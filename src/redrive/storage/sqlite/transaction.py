@@ -12,6 +12,7 @@ from redrive.domain.facts import Ended, Facts
 from redrive.storage import rows as r
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.sqlite import rows as out
+from redrive.storage.sqlite.plans import SqlitePlans
 from redrive.storage.statements import Statement, load
 from redrive.storage.values import (
     Acked,
@@ -31,7 +32,7 @@ from redrive.storage.values import (
 SQL: dict[str, Statement] = load("redrive.storage.sqlite")
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqlitePlans):
     """One write transaction; see ``storage.port.Transaction`` for what each does."""
 
     def __init__(self, connection: apsw.Connection, now_ms: int) -> None:
@@ -249,12 +250,14 @@ class SqliteTransaction:
     def unblock(self, origin: str) -> None:
         self._run(SQL["unblock"].sql, (origin,))
 
-    def select_dead(self, select: DeadFilter, limit: int) -> list[str]:
-        parameters = out.filter_parameters(select, limit=limit)
+    def select_dead(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
+        parameters = out.filter_parameters(select, after_ms=after[0], after_id=after[1], limit=limit)
         found: dict[str, int] = {}
-        for name in ("select_dead_by_origin", "select_dead_by_queue"):
+        for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._run(SQL[name].sql, parameters))
-        return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+        page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+        records = self.open_records(page)
+        return [records[message_id] for message_id in page]
 
     def insert_attempts(self, rows: Sequence[Attempt]) -> None:
         self._each("insert_attempt", map(msgspec.structs.astuple, rows))
@@ -299,7 +302,7 @@ class SqliteTransaction:
             ("prune_groups", (limit,)),
         ):
             self._run(SQL[name].sql, values)
-        return self._connection.total_changes() - before
+        return self._connection.total_changes() - before + self.prune_plans(limit, record_floor_ms)
 
     def put_key(self, row: KeyRow) -> None:
         detail = msgspec.json.encode(row).decode()

@@ -6,6 +6,7 @@ WITH held AS MATERIALIZED (
     SELECT m.ctid AS place
     FROM unnest($1::uuid[], $2::text[]) AS w (message_id, handle) JOIN messages m ON m.message_id = w.message_id
     WHERE m.handle = w.handle AND m.slot = 1 AND m.group_id IS NULL AND NOT m.dead AND NOT m.cancelled
+        AND m.redriven = 0
     ORDER BY m.id FOR UPDATE OF m SKIP LOCKED)
 DELETE FROM messages m WHERE m.ctid = ANY (ARRAY(SELECT place FROM held))
 RETURNING m.message_id::text, m.queue_id, m.leased_ms, m.attempt, pg_current_xact_id_if_assigned()::text
