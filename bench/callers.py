@@ -1,6 +1,7 @@
 """Many callers with one message each against one commit after the other.
 
-The callers are coroutines of one loop that submit to the committer, as the server's requests do.
+The callers are coroutines of one loop that submit to the committer and hear from it through the mailbox, as
+the server's requests do.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from bench.bare import BareSqlite
 from bench.cycles import BODY
 from bench.postgres import BarePostgres
 from bench.rows import Figure, Row, Settings, rates
+from redrive.api.edge import Mailbox
 from redrive.service import Service
 from redrive.storage import commands as c
 from redrive.storage.port import Engine
@@ -26,20 +28,19 @@ _SECONDS_MAX = 120.0
 def publish_each(service: Service, times: int) -> None:
     """Each of the callers publishes one message ``times`` times, each time until it is on disk."""
 
-    async def caller(loop: asyncio.AbstractEventLoop) -> None:
+    async def caller(loop: asyncio.AbstractEventLoop, mailbox: Mailbox) -> None:
         for _ in range(times):
             done: asyncio.Future[object] = loop.create_future()
             service.committer.submit(
-                c.Publish("single", [c.Entry(BODY)]),
-                lambda result, done=done: loop.call_soon_threadsafe(done.set_result, result),
+                c.Publish("single", [c.Entry(BODY)]), lambda result, done=done: mailbox.post(done, result)
             )
-            result = await done
-            if isinstance(result, BaseException):
-                raise result
+            await done
 
     async def all_of_them() -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.wait_for(asyncio.gather(*(caller(loop) for _ in range(CALLERS))), _SECONDS_MAX)
+        mailbox = Mailbox(loop)
+        every = (caller(loop, mailbox) for _ in range(CALLERS))
+        await asyncio.wait_for(asyncio.gather(*every), _SECONDS_MAX)
 
     asyncio.run(all_of_them())
 
