@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -22,16 +21,13 @@ from pathlib import Path
 from typing import Self
 
 from tests.database import wait_for
+from tests.proof.machine import Unable, do, program, ran
 from tests.system.servers import SECONDS
 
 PREFIX = "redrive-cut-"
 XFS_BYTES, EXT4_BYTES = 2 << 30, 512 << 20  # sparse; copies share what they do not write
 MEMORY = "/dev/shm"
 _FICLONE = 0x40049409
-
-
-class Unable(Exception):
-    """This machine does not let us make such a disk; says which step, and why."""
 
 
 class CutDisk:
@@ -58,18 +54,18 @@ class CutDisk:
         xfs, self._images = self._place / "xfs.img", self._place / "images"
         with xfs.open("wb") as image:
             image.truncate(XFS_BYTES)
-        _do("mkfs.xfs", "-q", "-m", "reflink=1", str(xfs))
+        do("mkfs.xfs", "-q", "-m", "reflink=1", str(xfs))
         _mount(xfs, self._images, "xfs")
         self._image = self._images / "disk.img"
         with self._image.open("wb") as image:
             image.truncate(EXT4_BYTES)
-        _do("mkfs.ext4", "-q", "-F", str(self._image))
+        do("mkfs.ext4", "-q", "-F", str(self._image))
         self.folder = self._place / "disk"
         _mount(self._image, self.folder, "ext4")
 
     def flush(self) -> None:
         """All that was written until now survives every cut."""
-        _do("sync", "-f", str(self.folder))
+        do("sync", "-f", str(self.folder))
 
     def cut(self) -> Path:
         """The image as a cut at this moment leaves it."""
@@ -96,7 +92,7 @@ def cut_disk_missing() -> str:
     """Why no such disk can be made here; empty when one can."""
     if os.geteuid() != 0:
         return "a disk to be cut: only root may mount a file system"
-    if _program("mkfs.xfs") is None:
+    if program("mkfs.xfs") is None:
         return "a disk to be cut: mkfs.xfs is not installed (Debian: apt-get install xfsprogs)"
     try:
         with CutDisk() as disk:
@@ -154,36 +150,18 @@ def _mounts(place: Path) -> list[Path]:
 def _mount(image: Path, there: Path, kind: str) -> None:
     """Direct I/O where the folder below has it; the device goes with its mount."""
     there.mkdir()
-    device = _do("losetup", "--find", "--show", "--direct-io=on", str(image))
+    device = do("losetup", "--find", "--show", "--direct-io=on", str(image))
     try:
-        _do("mount", "-t", kind, device, str(there))
+        do("mount", "-t", kind, device, str(there))
     finally:
-        _do("losetup", "--detach", device)  # the kernel does it once nobody uses it
+        do("losetup", "--detach", device)  # the kernel does it once nobody uses it
 
 
 def _unmount(there: Path) -> None:
-    wait_for(lambda: _ran("umount", str(there)).returncode == 0, SECONDS, f"{there} to be unused")
+    wait_for(lambda: ran("umount", str(there)).returncode == 0, SECONDS, f"{there} to be unused")
     there.rmdir()
 
 
 def _detach(image: Path) -> None:
-    for line in _ran("losetup", "--associated", str(image)).stdout.splitlines():
-        _ran("losetup", "--detach", line.partition(":")[0])
-
-
-def _do(*command: str) -> str:
-    ran = _ran(*command)
-    if ran.returncode != 0:
-        raise Unable(f"{' '.join(command)}: {(ran.stderr or ran.stdout).strip()}")
-    return ran.stdout.strip()
-
-
-def _ran(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = _program(name)
-    if program is None:
-        raise Unable(f"{name} is not installed")
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
-
-
-def _program(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+    for line in ran("losetup", "--associated", str(image)).stdout.splitlines():
+        ran("losetup", "--detach", line.partition(":")[0])
