@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from redrive.transports import Entry
 from tests.database import wait_for
 from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
-from tests.proof.places import Place, kind_of, place
+from tests.proof.places import Place, kind_of, served
 from tests.proof.proxy import Proxy, Weather
 from tests.proof.runs import Found, Proof
 from tests.proof.server_kills import judge
@@ -206,9 +206,7 @@ def weather(seed: int) -> Found:
     """One round on the store whose turn it is."""
     found = Found()
     with (
-        Nursery() as nursery,
-        place(kind_of(seed)) as where,
-        ForkedServer(nursery, where.storage) as server,
+        served(kind_of(seed)) as (nursery, where, server),
         ThreadPoolExecutor(3) as pool,
     ):
         parts = [Round(seed, nursery, where, server, Found()) for _ in range(3)]
@@ -227,9 +225,7 @@ def without_keys(seed: int) -> Found:
     """The control: repeated without an idempotency key, requests whose answer was lost store twice."""
     found = Found()
     with (
-        Nursery() as nursery,
-        place("sqlite") as where,
-        ForkedServer(nursery, where.storage) as server,
+        served("sqlite") as (nursery, where, server),
     ):
         Round(seed, nursery, where, server, found).stubborn(keyed=False)
     return found
