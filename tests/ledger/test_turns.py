@@ -35,7 +35,8 @@ def test_the_second_is_woken_by_the_first(sqlite_store: Store, monkeypatch: pyte
     """It begins when the first is done: SQLite never says that the file is busy."""
     monkeypatch.setattr("redrive.ledger.databases.Turn", SeenTurn)
     ledger = sqlite_store.ledger()
-    turn: Any = ledger._database._turn
+    database: Any = ledger._database
+    turn = database._turn
     inside, go = threading.Event(), threading.Event()
     order: list[str] = []
 
