@@ -19,7 +19,7 @@ from redrive.domain.errors import (
 from redrive.service import batching
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
-from redrive.storage.port import Damaged, DiskFull, Locked, Lost, Transaction, UnknownOutcome
+from redrive.storage.port import Damaged, DiskFull, Locked, Lost, Transaction, UnknownOutcome, Unwritable
 from redrive.storage.sqlite import SqliteEngine
 from tests.service.conftest import GatedEngine, Replies, hold, publish
 
@@ -69,6 +69,7 @@ def test_the_guilty_command_is_found_by_halving(
     ("failure", "answer"),
     [
         (Lost("connection"), Overloaded),
+        (Unwritable("a standby"), ReadOnly),
         (DiskFull("no room"), StorageFull),
         (UnknownOutcome("in COMMIT"), OutcomeUnknown),
     ],

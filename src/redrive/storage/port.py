@@ -46,6 +46,10 @@ class DiskFull(Lost):
     """The store has no room: nothing was written."""
 
 
+class Unwritable(Lost):
+    """The store takes no writes at present, and nothing was written; it may still be read."""
+
+
 class UnknownOutcome(Lost):
     """The connection broke inside COMMIT and nobody could say what became of it."""
 
