@@ -14,9 +14,9 @@ from redrive.storage.postgres.session import Request, Session
 class Opening:
     """The beginning of a transaction, sent when its first answer is needed.
 
-    ``wrote``: whether there is anything to commit; ``xid``: the transaction's number once a statement has told
-    it. ``ahead``: whether statements may be sent before it is known that no outage must be taken out first.
-    When one must, the batch runs again without.
+    ``wrote``: whether there is anything to commit; ``xid``: the transaction's number once a statement has
+    told it. ``ahead``: whether statements may be sent before it is known that no outage must be taken out
+    first. When one must, the batch runs again without.
     """
 
     def __init__(self, session: Session, floors: Floors, *, ahead: bool) -> None:

@@ -237,18 +237,14 @@ class PostgresTransaction(Records):
             busy = [(c.group_id, c.id) for c in claimed if c.group_id is not None]
             self._held_groups = {n: g for n, g in self._held_groups.items() if n not in places}
             self._write("busy_groups", b.tids([places[g] for g, _ in busy]), b.int8s([m for _, m in busy]))
-        return self._lease(claimed, [row[-2] for row in rows], terms)
-
-    def _due_groups(self, queue_id: int, limit: int, floor: int) -> list[tuple[int, str, int, bytes]]:
-        return self._session.fetch("due_groups", *map(b.int8, (queue_id, self.now_ms, limit, floor)))
-
-    def _lease(self, claimed: list[Claimed], places: list[bytes], terms: LeaseTerms) -> list[Claimed]:
-        if claimed:
             self._write(
-                "lease", b.tids(places), b.texts([c.handle for c in claimed]),
+                "lease", b.tids([row[-2] for row in rows]), b.texts([c.handle for c in claimed]),
                 b.int8(terms.leased_ms), b.int8(terms.until_ms), b.text(terms.consumer_id),
             )  # fmt: skip
         return claimed
+
+    def _due_groups(self, queue_id: int, limit: int, floor: int) -> list[tuple[int, str, int, bytes]]:
+        return self._session.fetch("due_groups", *map(b.int8, (queue_id, self.now_ms, limit, floor)))
 
     def next_due(self, queue_id: int, levels: Sequence[int], grouped: bool) -> int | None:
         if grouped:
@@ -310,10 +306,9 @@ class PostgresTransaction(Records):
 
     # -- moves
     def _put(self, rows: Sequence[NewMessage] | Sequence[Facts]) -> None:
-        for row in rows:
-            if row.slot == Slot.READY:
-                self._floors.put((row.queue_id, row.priority), row.due_ms)
-            self._floors.put(AGED, row.expires_ms)
+        for key in {(row.queue_id, row.priority, row.due_ms) for row in rows if row.slot == Slot.READY}:
+            self._floors.put(key[:2], key[2])
+        self._floors.put(AGED, min(row.expires_ms for row in rows))
 
     def insert(self, rows: Sequence[NewMessage]) -> None:
         self._put(rows)
@@ -383,8 +378,9 @@ def _key_columns(keys: Sequence[tuple[int, str]]) -> tuple[bytes, bytes]:
 
 
 def _ack_values(items: Sequence[tuple[str, str]]) -> tuple[bytes, bytes]:
-    known = [item for item in items if b.is_message_id(item[0])]
-    return b.uuids([item[0] for item in known]), b.texts([item[1] for item in known])
+    if not b.are_message_ids([message_id for message_id, _ in items]):
+        items = [item for item in items if b.is_message_id(item[0])]
+    return b.uuids([message_id for message_id, _ in items]), b.texts([handle for _, handle in items])
 
 
 def _fence(rows: Sequence[Facts]) -> tuple[bytes, bytes]:
