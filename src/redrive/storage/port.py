@@ -79,7 +79,15 @@ class Locked(msgspec.Struct, frozen=True):
 class Transaction(Protocol):
     """One write transaction. What it hands out is locked until the end."""
 
-    now_ms: int
+    @property
+    def now_ms(self) -> int:
+        """The engine's time, the same throughout."""
+        ...
+
+    def expect(self, names: Sequence[str], hold: Hold, acks: Sequence[tuple[str, str]]) -> None:
+        """What will be asked for first, by ``queues(names, hold)`` and ``ack(acks)``, before anything else
+        changes: a store that is far away may fetch it with the beginning. Nothing has to be done."""
+        ...
 
     # -- clock
     def last_tick_ms(self) -> int | None:

@@ -80,7 +80,7 @@ class PostgresEngine:
                 session = self._open_writer()
                 try:
                     with self._floors.undone_with_us():
-                        return self._attempt(session, work)
+                        return self._attempt(session, work, ahead=rounds == 0)
                 except Again as crossed:
                     last: Exception = crossed
                     seams.wait(self._closing, seams.draw() * _CROSSED_SECONDS * 2**rounds)
@@ -93,14 +93,12 @@ class PostgresEngine:
                         raise
             raise Lost(f"gave up after {_ROUNDS_MAX} tries: {last}") from last
 
-    def _attempt(self, session: Session, work: Callable[[Transaction], T]) -> T:
+    def _attempt(self, session: Session, work: Callable[[Transaction], T], *, ahead: bool) -> T:
         try:
             self._inject_clock(session)
-            session.later("begin_write")
-            [(now_ms, tick_ms)] = session.fetch("times")
-            self._floors.begin(now_ms, seams.monotonic())
-            tx = PostgresTransaction(session, self._floors, now_ms, tick_ms)
+            tx = PostgresTransaction(session, self._floors, ahead=ahead)
             result = work(tx)
+            tx.not_too_early()
             if tx.wrote and tx.xid is None:
                 [(tx.xid,)] = session.fetch("xid")
         except BaseException:

@@ -9,6 +9,8 @@ import msgspec
 from redrive.storage import rows as r
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
+from redrive.storage.postgres.floors import Floors
+from redrive.storage.postgres.opening import Opening
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import (
     Attempt,
@@ -33,19 +35,12 @@ def filter_values(select: DeadFilter, limit: int) -> tuple[b.Parameter, ...]:
     )  # fmt: skip
 
 
-class Records:
+class Records(Opening):
     """The part of a transaction that keeps records; see ``storage.port.Transaction`` for what each does."""
 
-    def __init__(self, session: Session, now_ms: int) -> None:
-        self.now_ms = now_ms
-        self.wrote = False
-        self._session = session
+    def __init__(self, session: Session, floors: Floors, *, ahead: bool) -> None:
+        super().__init__(session, floors, ahead=ahead)
         self._recorded: set[bytes] = set()
-
-    def _write(self, name: str, *values: b.Parameter) -> None:
-        """A write whose answer nobody needs; it goes out with the next statement that is read."""
-        self.wrote = True
-        self._session.later(name, *values)
 
     def insert_dead(self, rows: Sequence[DeadLetter]) -> None:
         self._write(
