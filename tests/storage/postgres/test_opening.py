@@ -1,4 +1,4 @@
-"""What goes out with BEGIN: fewer round trips, and the same outcome when an outage is to be taken out first."""
+"""What goes out with BEGIN: fewer round trips, and the same outcome when an outage is to be taken out."""
 
 from __future__ import annotations
 
