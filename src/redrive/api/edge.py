@@ -70,7 +70,7 @@ class Edge:
         self._reply_seconds = reply_seconds
         self._outgoing: list[tuple[Any, Callable[[object], None]]] = []
         # in the order of their deadlines, for all have the same time: one timer does for all
-        self._unanswered: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._unanswered: dict[asyncio.Future[Any], float] = {}
         self._watch: asyncio.TimerHandle | None = None
         self._parked: set[asyncio.Future[Any]] = set()
         self._stopping = False
@@ -100,32 +100,28 @@ class Edge:
         if not self._outgoing:
             self._loop.call_soon(self._hand_over)
         self._outgoing.append((command, reply))
-        self._expect(future)
-        return await future
+        self._unanswered[future] = self._loop.time() + self._reply_seconds
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._reply_seconds, self._end_late)
+        try:
+            return await future
+        finally:
+            del self._unanswered[future]
 
     def _hand_over(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
         self._service.committer.submit_all(outgoing)
 
-    def _expect(self, future: asyncio.Future[Any]) -> None:
-        unanswered = self._unanswered
-        while unanswered and unanswered[0][1].done():
-            unanswered.popleft()
-        unanswered.append((self._loop.time() + self._reply_seconds, future))
-        if self._watch is None:
-            self._watch = self._loop.call_later(self._reply_seconds, self._end_late)
-
     def _end_late(self) -> None:
-        unanswered = self._unanswered
-        self._watch = None
-        while unanswered:
-            left = unanswered[0][0] - self._loop.time()
-            if not unanswered[0][1].done():
-                if left > 0:
-                    self._watch = self._loop.call_later(left, self._end_late)
-                    return
-                _too_late(unanswered[0][1], self._reply_seconds)
-            unanswered.popleft()
+        now, self._watch = self._loop.time(), None
+        late: list[asyncio.Future[Any]] = []
+        for future, deadline in self._unanswered.items():
+            if deadline > now:
+                self._watch = self._loop.call_later(deadline - now, self._end_late)
+                break
+            late.append(future)
+        for future in late:
+            _too_late(future, self._reply_seconds)
 
     async def read(self, run: Callable[[], Any]) -> Any:
         """The result of the blocking ``run``, off the loop; raises Overloaded when too many wait."""
