@@ -42,7 +42,9 @@ TABLE = {
     },
     "server memory; start": {"memory-sqlite": 200, "memory-postgres": 200, "recovery-sqlite": 3},
 }
-LOWER_IS_BETTER = (
+LOWER_IS_BETTER = tuple(
+    "publish-to-start lease- purge- expiry- failing- idle- memory- recovery-".split()
+)
     "publish-to-start",
     "lease-",
     "purge-",
