@@ -93,9 +93,6 @@ class Committer:
                 hint="repeat the request after the time of Retry-After",
                 retry_after=1,
             )
-        if not isinstance(ticket.command, c.Lease):
-            self._lanes.add(ticket)
-            return True
         alarm = self._parking.next_alarm()
         if not self._joins(ticket):
             self._lanes.add(ticket)
