@@ -1,6 +1,6 @@
 """Many callers with one message each against one commit after the other.
 
-The callers are coroutines of one loop that submit to the committer, as the server's requests do.
+The callers are coroutines of one loop that reach the committer by the server's own edge.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from bench.bare import BareSqlite
 from bench.cycles import BODY
 from bench.postgres import BarePostgres
 from bench.rows import Figure, Row, Settings, rates
+from redrive.api.edge import Edge
 from redrive.service import Service
 from redrive.storage import commands as c
 from redrive.storage.port import Engine
@@ -26,20 +27,16 @@ _SECONDS_MAX = 120.0
 def publish_each(service: Service, times: int) -> None:
     """Each of the callers publishes one message ``times`` times, each time until it is on disk."""
 
-    async def caller(loop: asyncio.AbstractEventLoop) -> None:
+    async def caller(edge: Edge) -> None:
         for _ in range(times):
-            done: asyncio.Future[object] = loop.create_future()
-            service.committer.submit(
-                c.Publish("single", [c.Entry(BODY)]),
-                lambda result, done=done: loop.call_soon_threadsafe(done.set_result, result),
-            )
-            result = await done
-            if isinstance(result, BaseException):
-                raise result
+            await edge.commit(c.Publish("single", [c.Entry(BODY)]))
 
     async def all_of_them() -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.wait_for(asyncio.gather(*(caller(loop) for _ in range(CALLERS))), _SECONDS_MAX)
+        edge = Edge(service, readers=1, reads_waiting_max=1, reply_seconds=_SECONDS_MAX)
+        try:
+            await asyncio.wait_for(asyncio.gather(*(caller(edge) for _ in range(CALLERS))), _SECONDS_MAX)
+        finally:
+            edge.close(1)
 
     asyncio.run(all_of_them())
 

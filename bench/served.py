@@ -35,8 +35,9 @@ def _bare(port: int) -> None:
     import uvicorn
 
     uvicorn.run(
-        _bare_application, host="127.0.0.1", port=port, log_level="error", access_log=False, lifespan="off"
-    )
+        _bare_application, host="127.0.0.1", port=port, log_level="error", access_log=False, lifespan="off",
+        timeout_keep_alive=600,  # a connection idles while the other side is measured
+    )  # fmt: skip
 
 
 def _redrive(port: int, path: Path) -> None:

@@ -169,6 +169,18 @@ def _expiry(scale: Scale, stores: Stores, kind: Kind) -> Figure:
     )
 
 
+def _failing(scale: Scale, stores: Stores, kind: Kind) -> Figure:
+    stores.fill(kind, "failing", empty)
+    with served.serving(stores, kind, "failing") as service:
+        pairs, failed, done = served.during_failures(service, scale.pairs, scale.seconds(4.0, 1.0))
+    return Figure.of(
+        "ms",
+        pairs,
+        f"p99 of single publishes in an open loop; one worker beside them at full speed, {failed:,.0f}/s "
+        f"fail, {done:,.0f}/s succeed",
+    )
+
+
 def _idle(what: Literal["cpu", "queries"], scale: Scale, stores: Stores, kind: Kind) -> Figure:
     url = stores.fill(kind, "idle", empty)
     count = functools.partial(stores.transactions, "idle") if kind == "postgres" else None
@@ -218,6 +230,10 @@ ROWS: list[Row] = [
     *_row("purge", "publish p99 during a purge of 1,000,000, against quiet", 2.0, "at most", _purge, *BOTH),
     *_row(
         "expiry", "publish p99 while 100,000 leases run out, against quiet", 2.0, "at most", _expiry, *BOTH
+    ),
+    *_row(
+        "failing", "others' publish p99 while every job of a queue fails, against every one succeeding",
+        2.0, "at most", _failing, *BOTH,
     ),
     *_row(
         "idle-polls", "1,000 idle long polls, CPU of the server",

@@ -15,7 +15,7 @@ import psutil
 
 from bench.served import KEY, free_port
 from bench.steady_cycles import p99
-from bench.steady_stores import QUEUE, Kind, Stores, entries
+from bench.steady_stores import ERROR, QUEUE, Kind, Stores, entries
 from redrive.contract import shapes
 from redrive.domain.errors import ConfirmationRequired, Overloaded
 from redrive.service import Service
@@ -24,6 +24,7 @@ from redrive.storage import commands as c
 
 OTHERS = "others"  # the queue whose publishers must not notice
 _RATE = 200  # publishes a second, in an open loop
+_JOBS = 20  # that a worker holds at one time
 _FLEET = 1_000  # messages of one publish and of one lease of the filling
 _READY_SECONDS = 60.0
 
@@ -167,6 +168,45 @@ def during_expiry(
         assert counted, "nothing ran out while it was measured"
         found.append((busy, calm))
     return found, gate.expired / spent
+
+
+def during_failures(
+    service: Service, pairs: int, seconds: float
+) -> tuple[list[tuple[float, float]], float, float]:
+    """Publish p99 of others while every job of ``QUEUE`` fails and while every one succeeds, at full speed,
+    by pair; and how many a second failed, and succeeded."""
+    call, ended, spent = service.committer.call, {True: 0, False: 0}, {True: 0.0, False: 0.0}
+    call(c.UpdateQueue(QUEUE, {"max_retries": 1_000}))
+    call(c.Publish(QUEUE, entries(_FLEET)))
+
+    def work(stop: threading.Event, fails: bool) -> None:
+        while not stop.is_set():
+            leased = call(c.Lease(QUEUE, _JOBS, 60_000, "fleet"))
+            assert isinstance(leased, c.Leased)
+            if fails:
+                for message in leased.messages:  # as workers do: a failure is told alone
+                    service.committer.submit(
+                        c.Nack(message.message_id, message.handle, delay_ms=0, error=ERROR), lambda _: None
+                    )
+            else:
+                call(c.Ack([(message.message_id, message.handle) for message in leased.messages]))
+                call(c.Publish(QUEUE, entries(len(leased.messages))))
+            ended[fails] += len(leased.messages)
+
+    def turn(fails: bool) -> float:
+        stop, began = threading.Event(), time.perf_counter()
+        thread = threading.Thread(target=work, args=(stop, fails), daemon=True)
+        thread.start()
+        try:
+            return publish_p99(service.committer, seconds)
+        finally:
+            stop.set()
+            thread.join(60)
+            spent[fails] += time.perf_counter() - began
+
+    turn(True), turn(False)
+    found = [(turn(True), turn(False)) for _ in range(pairs)]
+    return found, ended[True] / spent[True], ended[False] / spent[False]
 
 
 @contextlib.contextmanager

@@ -32,6 +32,8 @@ TABLE = {
     "every job nacked": {"nacks-sqlite": 0.5, "nacks-postgres": 0.5},
     "keyed publishes": {"keyed-full-sqlite": 0.8, "keyed-full-postgres": 0.8},
     "purge; expiry": {"purge-sqlite": 2, "purge-postgres": 2, "expiry-sqlite": 2, "expiry-postgres": 2},
+    "others while all jobs fail": {"failing-sqlite": 2, "failing-postgres": 2},
+    "two nodes against one": {"nodes-two-against-one": 1},
     "worker with the ledger on": {"ledger-sqlite": 0.7, "ledger-postgres": 0.7},
     "1,000 idle long polls: CPU; queries": {
         "idle-polls-sqlite": 3,
@@ -40,7 +42,16 @@ TABLE = {
     },
     "server memory; start": {"memory-sqlite": 200, "memory-postgres": 200, "recovery-sqlite": 3},
 }
-LOWER_IS_BETTER = ("publish-to-start", "lease-", "purge-", "expiry-", "idle-", "memory-", "recovery-")
+LOWER_IS_BETTER = (
+    "publish-to-start",
+    "lease-",
+    "purge-",
+    "expiry-",
+    "failing-",
+    "idle-",
+    "memory-",
+    "recovery-",
+)
 
 
 def a_row(better: str = "at least", wanted: float = 0.8) -> Row:

@@ -7,7 +7,7 @@ the real service.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,14 @@ class StandService:
             value = answer(command[1]) if callable(answer) else answer
             threading.Thread(target=reply, args=(value,)).start()
         return ticket
+
+    def submit_all(self, asked: Sequence[tuple[tuple[str, Any], Callable[[Any], None]]]) -> None:
+        """Each for itself; a refusal goes to its reply."""
+        for command, reply in asked:
+            try:
+                self.submit(command, reply)
+            except Overloaded as error:
+                reply(error)
 
     def ready(self) -> str | None:
         """Why it is not ready."""

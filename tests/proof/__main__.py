@@ -37,6 +37,10 @@ def main(arguments: list[str]) -> int:
         parser.error(f"unknown proof {unknown[0]!r}; known: {', '.join(known)}")
     console, failed = Console(stderr=True), 0
     for name in options.names or known:
+        if missing := known[name].missing():
+            console.print(f"{name}: SKIPPED: {missing}", markup=False)
+            failed = 1
+            continue
         result = _shown(known[name], options.minutes, console)
         state = "holds" if result.holds else "DOES NOT HOLD"
         far = f"{result.reached:,} of {result.wanted:,} {result.unit}"

@@ -44,6 +44,8 @@ _PAGE = 100
 _TURNS_MAX = 50  # of a list or of leases, in which damage may have made a circle
 _STEPS = 14  # of 4 s: longer than any lease or backoff of the store
 
+Seal = Callable[[bytes], bytes]
+
 
 @dataclasses.dataclass(frozen=True)
 class Published:
@@ -228,17 +230,40 @@ def look(folder: Path, image: Image, store: Store, where: str, found: Found, *, 
         found.expect(bool(problems) or not whole, f"{where}: {len(missing)} messages are gone without a word")
 
 
-def bit_flips(seed: int, flips: int = FLIPS_A_ROUND) -> Found:
-    """So many flips in the main file of one store."""
+def flips(
+    seed: int,
+    number: int,
+    name: str,
+    kept: Callable[[Store], Image],
+    *,
+    whole: bool = True,
+    seal: Seal = bytes,
+) -> Found:
+    """So many flips in the file ``name`` of one store, each in the image that was ``kept`` of it."""
     found, luck = Found(), random.Random(seed)
     with workshop() as folder:
         store = prepared(folder / "store", seed)
-        for _ in range(flips):
-            bit = luck.randrange(8 * len(store.closed[STORE]))
+        for _ in range(number):
+            bit = luck.randrange(8 * len(kept(store)[name]))
+            image = flip(kept(store), name, bit)
+            image[name] = seal(image[name])
             found.count("flips")
-            where = f"bit {bit % 8} of byte {bit // 8} (page {bit // 32_768 + 1})"
-            look(folder / "flipped", flip(store.closed, STORE, bit), store, where, found)
+            where = f"bit {bit % 8} of byte {bit // 8} of {name}"
+            look(folder / "flipped", image, store, where, found, whole=whole)
     return found
+
+
+def bit_flips(seed: int, number: int = FLIPS_A_ROUND) -> Found:
+    """So many flips in the main file of a closed store."""
+    return flips(seed, number, STORE, lambda store: store.closed)
+
+
+def log_flips(seed: int, number: int = FLIPS_A_ROUND, seal: Seal = bytes) -> Found:
+    """So many flips in the log of one store: SQLite ends the log before a damaged frame.
+
+    What stood behind it is gone, and nothing can say so: the claim here is only that nothing wrong is served.
+    """
+    return flips(seed, number, LOG, lambda store: store.logged, whole=False, seal=seal)
 
 
 def sealed(log: bytes) -> bytes:
@@ -261,23 +286,6 @@ def _summed(sums: tuple[int, int], data: bytes, order: str) -> tuple[int, int]:
         first = (first + left + second) & 0xFFFFFFFF
         second = (second + right + first) & 0xFFFFFFFF
     return first, second
-
-
-def log_flips(seed: int, flips: int = FLIPS_A_ROUND, seal: Callable[[bytes], bytes] = bytes) -> Found:
-    """So many flips in the log of one store: SQLite ends the log before a damaged frame.
-
-    What stood behind it is gone, and nothing can say so: the claim here is only that nothing wrong is served.
-    """
-    found, luck = Found(), random.Random(seed)
-    with workshop() as folder:
-        store = prepared(folder / "store", seed)
-        for _ in range(flips):
-            bit = luck.randrange(8 * len(store.logged[LOG]))
-            found.count("flips")
-            image = flip(store.logged, LOG, bit)
-            image[LOG] = seal(image[LOG])
-            look(folder / "flipped", image, store, f"bit {bit} of the log", found, whole=False)
-    return found
 
 
 @contextmanager

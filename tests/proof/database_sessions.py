@@ -144,17 +144,14 @@ def sessions(seed: int, *, keyed: bool = True) -> Found:
     return found
 
 
-PROOFS: tuple[Proof, ...] = (
-    ()
-    if postgres_missing()
-    else (
-        Proof(
-            "database-sessions",
-            "However its sessions with PostgreSQL end, a node loses nothing and names what it cannot know.",
-            "commits cut",
-            20_000,
-            sessions,
-            {"idempotency keys": lambda seed: sessions(seed, keyed=False)},
-        ),
-    )
+PROOFS = (
+    Proof(
+        "database-sessions",
+        "However its sessions with PostgreSQL end, a node loses nothing and names what it cannot know.",
+        "commits cut",
+        20_000,
+        sessions,
+        {"idempotency keys": lambda seed: sessions(seed, keyed=False)},
+        missing=postgres_missing,
+    ),
 )

@@ -180,17 +180,14 @@ def fall_behind(standby: Standby, load: Load) -> None:
     wait_for(lambda: len(load.acknowledged) >= told, SECONDS, "publishes that the standby does not hear of")
 
 
-PROOFS: tuple[Proof, ...] = (
-    ()
-    if postgres_missing()
-    else (
-        Proof(
-            "failover",
-            "A failover to a synchronous standby loses nothing acknowledged; nodes and workers go on.",
-            "failovers",
-            200,
-            failovers,
-            {"synchronous replication": lambda seed: failovers(seed, synchronous=False)},
-        ),
-    )
+PROOFS = (
+    Proof(
+        "failover",
+        "A failover to a synchronous standby loses nothing acknowledged; nodes and workers go on.",
+        "failovers",
+        200,
+        failovers,
+        {"synchronous replication": lambda seed: failovers(seed, synchronous=False)},
+        missing=postgres_missing,
+    ),
 )

@@ -13,17 +13,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from redrive.transports import Entry
 from tests.database import wait_for
 from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
-from tests.proof.places import Place, kind_of, place
+from tests.proof.places import Place, kind_of, served
 from tests.proof.proxy import Proxy, Weather
 from tests.proof.runs import Found, Proof
 from tests.proof.server_kills import judge
-from tests.system.application import QUEUE, Application, left
+from tests.system.application import QUEUE, Application, Reached, left
 from tests.system.load import Load
 from tests.system.servers import KEY, SECONDS
 
@@ -84,11 +85,7 @@ class Round:
     def judge(self, load: Load, proxies: list[Proxy]) -> None:
         """One effect and one message a key."""
         judge(self.found, load, self.where.application.effects())
-        twice = self.where.application.rows(
-            "select job_key from redrive_attempts group by job_key having count(distinct message_id) > 1"
-        )
-        for (key,) in twice:
-            self.found.expect(False, f"{key} was published twice")
+        one_message_each(self.found, self.where.application)
         for proxy in proxies:
             self.counted(proxy)
 
@@ -99,50 +96,10 @@ class Round:
             self.found.count("faults", proxy.counts[name])
 
     def half_open(self) -> None:
-        """A worker is cut off in a job: another has it within a lease and a tick; later both work."""
-        folder, queue = self.where.folder / "half-open", "half-open"
-        folder.mkdir()
-        application = Application(f"sqlite:///{folder / 'application.db'}")
-        with closing(self.server.client()) as direct, Proxy(self.server.port, self.seed + 2) as proxy:
-            direct.call("queue.create", {"name": queue, **ROOMY})
-            direct.publish(queue, [Entry(payload=1, job_key="held")])
-
-            def worker(name: str, reached: Proxy | ForkedServer) -> ForkedWorker:
-                options = {"queue": queue, "visibility_timeout": LEASE_SECONDS, "concurrency": 1}
-                pause = {"REDRIVE_PAUSE_AT": "before_handler:held"}
-                return ForkedWorker(self.nursery, reached, application, folder / name, options, **pause)
-
-            def has_it(name: str) -> Callable[[], bool]:
-                return lambda: bool(list((folder / name).glob("before_handler-*")))
-
-            with worker("cut-off", proxy):
-                wait_for(has_it("cut-off"), SECONDS, "the worker to have the job")
-                with worker("other", self.server) as other:
-                    proxy.freeze()
-                    frozen_at = time.monotonic()
-                    wait_for(has_it("other"), SECONDS, "the other worker to have the job")
-                    self.within("another has the job", frozen_at, LEASE_SECONDS + TICK_SECONDS)
-                    for name in ("cut-off", "other"):
-                        (folder / name / "go").touch()
-                    wait_for(lambda: left(direct, queue) == 0, SECONDS, "the other to finish")
-                    self.found.expect(other.stop() == 0, "the other worker did not stop with code 0")
-                proxy.thaw()
-                thawed_at = time.monotonic()
-                direct.publish(queue, [Entry(payload=1, job_key="after")])
-                wait_for(lambda: application.effects()["after"], SECONDS, "the cut-off worker to work again")
-                wait_for(lambda: left(direct, queue) == 0, SECONDS, "its ack")
-                self.found.at_worst(
-                    "seconds until a cut-off worker works again", time.monotonic() - thawed_at
-                )
-            effects = application.effects()
-            self.found.expect(effects == {"held": 1, "after": 1}, f"half-open: {dict(effects)}")
+        """A worker behind a proxy that falls silent."""
+        with Proxy(self.server.port, self.seed + 2) as proxy:
+            half_open(self.nursery, self.server, proxy, self.where.folder / "half-open", self.found)
             self.counted(proxy)
-
-    def within(self, what: str, since: float, seconds: float) -> None:
-        """It took at most so long, a busy machine's slack aside."""
-        took = time.monotonic() - since
-        self.found.at_worst(f"seconds until {what}", took)
-        self.found.expect(took <= seconds + SLACK_SECONDS, f"{took:.1f} s until {what}, not {seconds}")
 
     def stubborn(self, *, keyed: bool) -> None:
         """A producer without our client repeats each request until it is answered."""
@@ -159,11 +116,75 @@ class Round:
             self.counted(proxy)
 
 
-def ask(url: str, body: dict[str, object], key: str | None) -> dict[str, Any]:
+class Line(Reached, Protocol):
+    """A way to the server that can fall silent."""
+
+    def freeze(self) -> None:
+        """From now on nothing passes, and nobody is told: connections are half open."""
+
+    def thaw(self) -> None:
+        """It works again."""
+
+
+def half_open(nursery: Nursery, server: ForkedServer, line: Line, folder: Path, found: Found) -> None:
+    """A worker is cut off in a job: another has it within a lease and a tick; later both work."""
+    queue = "half-open"
+    folder.mkdir()
+    application = Application(f"sqlite:///{folder / 'application.db'}")
+
+    def worker(name: str, reached: Reached) -> ForkedWorker:
+        options = {"queue": queue, "visibility_timeout": LEASE_SECONDS, "concurrency": 1}
+        pause = {"REDRIVE_PAUSE_AT": "before_handler:held"}
+        return ForkedWorker(nursery, reached, application, folder / name, options, **pause)
+
+    def has_it(name: str) -> Callable[[], bool]:
+        return lambda: bool(list((folder / name).glob("before_handler-*")))
+
+    with closing(server.client()) as direct:
+        direct.call("queue.create", {"name": queue, **ROOMY})
+        direct.publish(queue, [Entry(payload=1, job_key="held")])
+        with worker("cut-off", line):
+            wait_for(has_it("cut-off"), SECONDS, "the worker to have the job")
+            with worker("other", server) as other:
+                line.freeze()
+                frozen_at = time.monotonic()
+                wait_for(has_it("other"), SECONDS, "the other worker to have the job")
+                within(found, "another has the job", frozen_at, LEASE_SECONDS + TICK_SECONDS)
+                for name in ("cut-off", "other"):
+                    (folder / name / "go").touch()
+                wait_for(lambda: left(direct, queue) == 0, SECONDS, "the other to finish")
+                found.expect(other.stop() == 0, "the other worker did not stop with code 0")
+            line.thaw()
+            thawed_at = time.monotonic()
+            direct.publish(queue, [Entry(payload=1, job_key="after")])
+            wait_for(lambda: application.effects()["after"], SECONDS, "the cut-off worker to work again")
+            wait_for(lambda: left(direct, queue) == 0, SECONDS, "its ack")
+            found.at_worst("seconds until a cut-off worker works again", time.monotonic() - thawed_at)
+        effects = application.effects()
+        found.expect(effects == {"held": 1, "after": 1}, f"half-open: {dict(effects)}")
+
+
+def within(found: Found, what: str, since: float, seconds: float) -> None:
+    """It took at most so long, a busy machine's slack aside."""
+    took = time.monotonic() - since
+    found.at_worst(f"seconds until {what}", took)
+    found.expect(took <= seconds + SLACK_SECONDS, f"{took:.1f} s until {what}, not {seconds}")
+
+
+def one_message_each(found: Found, application: Application) -> None:
+    """No key was worked on as two messages."""
+    twice = application.rows(
+        "select job_key from redrive_attempts group by job_key having count(distinct message_id) > 1"
+    )
+    for (key,) in twice:
+        found.expect(False, f"{key} was published twice")
+
+
+def ask(url: str, body: dict[str, object], key: str | None, seconds: float = SECONDS) -> dict[str, Any]:
     """One publish as a plain program does it; the answer, empty when there was none."""
     address = urlsplit(url)
     headers = {"Authorization": f"Bearer {KEY}"} | ({"Idempotency-Key": key} if key else {})
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=SECONDS)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=seconds)
     with closing(connection), suppress(OSError, http.client.HTTPException, ValueError):
         connection.request("POST", "/v1/queue/publish", json.dumps(body), headers)
         answer: dict[str, Any] = json.loads(connection.getresponse().read())
@@ -171,10 +192,10 @@ def ask(url: str, body: dict[str, object], key: str | None) -> dict[str, Any]:
     return {}
 
 
-def persist(url: str, body: dict[str, object], *, keyed: bool) -> None:
-    """Publish until it is answered with success, under an idempotency key or not."""
+def persist(url: str, body: dict[str, object], *, keyed: bool, seconds: float = SECONDS) -> None:
+    """Publish until it is answered with success, under an idempotency key or not; wait so long each time."""
     for _ in range(TRIES_MAX):
-        answer = ask(url, body, str(body["job_key"]) if keyed else None)
+        answer = ask(url, body, str(body["job_key"]) if keyed else None, seconds)
         if answer.get("ok"):
             return
         assert not answer or answer["error"]["retryable"], answer
@@ -185,9 +206,7 @@ def weather(seed: int) -> Found:
     """One round on the store whose turn it is."""
     found = Found()
     with (
-        Nursery() as nursery,
-        place(kind_of(seed)) as where,
-        ForkedServer(nursery, where.storage) as server,
+        served(kind_of(seed)) as (nursery, where, server),
         ThreadPoolExecutor(3) as pool,
     ):
         parts = [Round(seed, nursery, where, server, Found()) for _ in range(3)]
@@ -206,9 +225,7 @@ def without_keys(seed: int) -> Found:
     """The control: repeated without an idempotency key, requests whose answer was lost store twice."""
     found = Found()
     with (
-        Nursery() as nursery,
-        place("sqlite") as where,
-        ForkedServer(nursery, where.storage) as server,
+        served("sqlite") as (nursery, where, server),
     ):
         Round(seed, nursery, where, server, found).stubborn(keyed=False)
     return found

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.database import PostgresServer, postgres_missing
+from tests.proof.nursery import ForkedServer, Nursery
 from tests.system.application import Application
 
 
@@ -48,3 +50,18 @@ def place(kind: str) -> Iterator[Place]:
             postgres.fresh_database() as application_url,
         ):
             yield Place(kind, queue_url, Application(application_url), folder, postgres)
+
+
+class Served(NamedTuple):
+    """A place with a server over its store, and the nursery that it is from."""
+
+    nursery: Nursery
+    where: Place
+    server: ForkedServer
+
+
+@contextmanager
+def served(kind: str) -> Iterator[Served]:
+    """What most rounds begin with."""
+    with Nursery() as nursery, place(kind) as where, ForkedServer(nursery, where.storage) as server:
+        yield Served(nursery, where, server)

@@ -60,7 +60,8 @@ class Proof:
 
     ``name``: words with dashes; ``unit``: the count that says how far a proof got, such as ``images``;
     ``long``: how many of them the long form wants; ``round``: one round by its seed; ``controls``: rounds
-    with a safety off, by what is off, which must find violations.
+    with a safety off, by what is off, which must find violations; ``missing``: why it cannot be tried
+    here, or nothing.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Proof:
     long: int
     round: Round
     controls: Mapping[str, Round] = dataclasses.field(default_factory=dict)
+    missing: Callable[[], str] = lambda: ""
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 
 from tests.database import wait_for
 from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
-from tests.proof.places import kind_of, place
+from tests.proof.places import kind_of, place, served
 from tests.proof.runs import Found, Proof
 from tests.system.application import QUEUE, dead
 from tests.system.load import Load
@@ -22,9 +22,7 @@ def kills(seed: int, *, number: int = KILLS) -> Found:
     """One round on the store whose turn it is: ``number`` kills, then everything is finished and judged."""
     found, chance = Found(), random.Random(seed)
     with (
-        Nursery() as nursery,
-        place(kind_of(seed)) as where,
-        ForkedServer(nursery, where.storage) as server,
+        served(kind_of(seed)) as (nursery, where, server),
         Load(server.url, patient=PATIENT, hasty=HASTY, pace=PACE_SECONDS) as load,
         ExitStack() as workers,
     ):

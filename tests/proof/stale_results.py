@@ -22,7 +22,7 @@ from redrive.transports import Delivery, Entry
 from redrive.transports.contract_transport import ContractTransport
 from tests.database import wait_for
 from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
-from tests.proof.places import Place, kind_of, kinds, place
+from tests.proof.places import Place, kind_of, kinds, served
 from tests.proof.runs import Found, Proof
 from tests.system.application import Application, dead, left
 from tests.system.servers import SECONDS
@@ -221,9 +221,7 @@ def stalls(seed: int, points: list[str] | None = None, **variables: str) -> Foun
     found = Found()
     rival = "client" if seed // len(kinds()) % 2 == 0 and not variables else "worker"
     with (
-        Nursery() as nursery,
-        place(kind_of(seed)) as where,
-        ForkedServer(nursery, where.storage) as server,
+        served(kind_of(seed)) as (nursery, where, server),
         closing(server.client()) as client,
     ):
         made = cases(nursery, server, where, points or list(WISHES), **variables)
@@ -247,9 +245,7 @@ def without_handles(seed: int) -> Found:
     """The control: settling by the message's id alone, a stale consumer takes it from the next one."""
     found = Found()
     with (
-        Nursery() as nursery,
-        place("sqlite") as where,
-        ForkedServer(nursery, where.storage) as server,
+        served("sqlite") as (_, _, server),
         closing(server.client()) as client,
     ):
         unfenced_ack(client, found)

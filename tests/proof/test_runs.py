@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.proof import __main__
 from tests.proof.report import page
 from tests.proof.runs import Found, Proof, Result, load, run
 
@@ -63,6 +64,16 @@ def test_a_round_that_tries_nothing_is_an_error(tmp_path: Path) -> None:
     proof = dataclasses.replace(PROOF, round=lambda _: Found())
     with pytest.raises(RuntimeError, match="tried no cases"):
         run(proof, until=3, folder=tmp_path)
+
+
+def test_a_proof_that_cannot_be_tried_is_skipped_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no success: the reason is told, and the run fails."""
+    unable = dataclasses.replace(PROOF, missing=lambda: "no such disk")
+    monkeypatch.setattr(__main__, "proofs", lambda: {"example": unable})
+    assert __main__.main(["example"]) == 1
+    assert "example: SKIPPED: no such disk" in capsys.readouterr().err
 
 
 def test_the_page_says_what_was_tried_and_what_was_found() -> None:

@@ -18,7 +18,7 @@ from redrive.transports.contract_transport import ContractTransport
 from redrive.worker import faults
 from tests.database import wait_for
 from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
-from tests.proof.places import Place, kind_of, place
+from tests.proof.places import Place, kind_of, served
 from tests.proof.runs import Found, Proof
 from tests.system.application import QUEUE, dead, left
 from tests.system.servers import SECONDS
@@ -136,9 +136,7 @@ def night(
     order = [point for point in points for _ in range(each)]
     chance.shuffle(order)
     with (
-        Nursery() as nursery,
-        place(kind_of(seed)) as where,
-        ForkedServer(nursery, where.storage) as server,
+        served(kind_of(seed)) as (nursery, where, server),
         closing(server.client()) as client,
     ):
         held = Night(nursery, where, server, client, retries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from redrive.domain.errors import (
 from redrive.service import batching
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
-from redrive.storage.port import Damaged, DiskFull, Locked, Lost, Transaction, UnknownOutcome
+from redrive.storage.port import Damaged, DiskFull, Locked, Lost, Transaction, UnknownOutcome, Unwritable
 from redrive.storage.sqlite import SqliteEngine
 from tests.service.conftest import GatedEngine, Replies, hold, publish
 
@@ -34,6 +35,43 @@ def test_waiting_commands_share_a_commit(engine: GatedEngine, committer: Committ
     engine.gate.set()
     replies.wait(*map(str, range(20)))
     assert len(runs) == 2  # the held one, and one for all
+
+
+def test_what_is_handed_over_together_shares_a_commit(
+    engine: GatedEngine, committer: Committer, replies: Replies
+) -> None:
+    """An idle committer does not begin with the first of them; each has its own answer."""
+    committer.call(c.Tick())
+    runs: list[Transaction] = []
+    engine.fault = runs.append
+    names = [str(number) for number in range(20)]
+    committer.submit_all(
+        [*((publish(), replies.to(name)) for name in names), (c.Nack("0" * 36, "handle"), replies.to("bad"))]
+    )
+    assert all(isinstance(result, list) for result in replies.wait(*names))
+    assert isinstance(replies.wait("bad")[0], MessageNotFound)
+    assert len(runs) == 1
+
+
+def test_one_too_many_of_those_handed_over_is_refused_alone(
+    engine: GatedEngine, committer: Committer, replies: Replies
+) -> None:
+    """The bound holds within one hand-over; who came before it and settles behind it go on."""
+    hold(engine, committer, replies)
+    accepted = int(batching.PENDING_COST_MAX // publish(count=100).cost)
+    asked: list[tuple[c.Command, Callable[[object], None]]] = [
+        (publish(count=100), replies.to(f"p{number}")) for number in range(accepted)
+    ]
+    asked.append((publish(count=100), replies.to("one too many")))
+    asked.append((c.Tick(), replies.to("tick")))
+    committer.submit_all(asked)
+    refusal = replies.wait("one too many")[0]
+    assert isinstance(refusal, Overloaded)
+    assert refusal.retry_after == 1
+    assert "tick" not in replies.results
+    engine.gate.set()
+    replies.wait("tick")
+    assert all(isinstance(result, list) for result in replies.wait("p0", f"p{accepted - 1}"))
 
 
 def test_a_refusal_is_for_one(engine: GatedEngine, committer: Committer, replies: Replies) -> None:
@@ -69,6 +107,7 @@ def test_the_guilty_command_is_found_by_halving(
     ("failure", "answer"),
     [
         (Lost("connection"), Overloaded),
+        (Unwritable("a standby"), ReadOnly),
         (DiskFull("no room"), StorageFull),
         (UnknownOutcome("in COMMIT"), OutcomeUnknown),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import re
 import signal
@@ -294,8 +295,28 @@ def test_no_database_at_all(sqlite_path: Path) -> None:
     with pytest.raises(Lost, match="NotADB"):
         SqliteEngine(sqlite_path)
     assert sqlite_path.read_bytes().startswith(b"this is a text file")
+    assert list(sqlite_path.parent.iterdir()) == [sqlite_path]
 
 
+def test_a_lock_that_its_owner_withdrew_is_not_taken_for_one(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who opened the owner's file just before it was removed takes the next one, or there would be two."""
+    beside, flock = sqlite_path.with_name(sqlite_path.name + ".owner"), fcntl.flock
+
+    def withdrawn(file: int, how: int) -> None:
+        monkeypatch.undo()
+        beside.unlink()
+        flock(file, how)
+
+    monkeypatch.setattr("redrive.storage.sqlite.ownership.fcntl.flock", withdrawn)
+    engine = SqliteEngine(sqlite_path)
+    with pytest.raises(Conflict, match="in use by process"):
+        SqliteEngine(sqlite_path)
+    engine.close()
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
 @pytest.mark.parametrize(
     ("version", "tables"),
     [
@@ -304,10 +325,13 @@ def test_no_database_at_all(sqlite_path: Path) -> None:
     ],
 )
 def test_an_applications_database_is_refused_and_left_alone(
-    sqlite_path: Path, version: int, tables: list[str]
+    sqlite_path: Path, version: int, tables: list[str], journal: str
 ) -> None:
-    """Whatever version it counts and whatever words it shares with us; not a byte of it changes."""
+    """Whatever version it counts and whatever words it shares with us; not a byte of it changes, and no file
+    of ours stays beside it.
+    """
     application = apsw.Connection(str(sqlite_path))
+    application.pragma("journal_mode", journal)
     for table in tables:
         application.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)")
     application.pragma("user_version", version)
@@ -319,6 +343,7 @@ def test_an_applications_database_is_refused_and_left_alone(
         SqliteEngine(sqlite_path)
     assert "a file of its own" in refusal.value.hint
     assert sqlite_path.read_bytes() == before
+    assert list(sqlite_path.parent.iterdir()) == [sqlite_path]
 
 
 def test_the_log_that_another_program_left_stays_as_it_is(sqlite_path: Path, tmp_path: Path) -> None:

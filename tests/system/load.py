@@ -27,10 +27,13 @@ class Load:
     """Two kinds of producers: ``patient`` ones repeat a batch until it is answered, ``hasty`` ones never do.
 
     ``acknowledged``: keys answered with success. ``unknown``: sent, and no answer came. ``refused``: answered
-    with a refusal that says that nothing was done. ``pace``: seconds between two publishes of a producer.
+    with a refusal that says that nothing was done. ``pace``: seconds between two publishes of a producer;
+    ``name`` tells the keys of one load from those of another.
     """
 
-    def __init__(self, url: str, *, patient: int = 2, hasty: int = 1, pace: float = 0.01) -> None:
+    def __init__(
+        self, url: str, *, patient: int = 2, hasty: int = 1, pace: float = 0.01, name: str = ""
+    ) -> None:
         self.acknowledged: set[str] = set()
         self.unknown: set[str] = set()
         self.refused: set[str] = set()
@@ -39,8 +42,8 @@ class Load:
         self._stopped = threading.Event()
         self._pause = threading.Event()  # never set: the pace of a producer
         self._lock = threading.Lock()
-        self._threads = [self._thread(self._patient, f"patient-{n}") for n in range(patient)]
-        self._threads += [self._thread(self._hasty, f"hasty-{n}") for n in range(hasty)]
+        self._threads = [self._thread(self._patient, f"{name}patient-{n}") for n in range(patient)]
+        self._threads += [self._thread(self._hasty, f"{name}hasty-{n}") for n in range(hasty)]
 
     def _thread(self, target: Callable[[str], None], name: str) -> threading.Thread:
         return threading.Thread(target=target, args=(name,), name=name)

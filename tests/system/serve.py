@@ -1,4 +1,4 @@
-"""A server as a process: ``python -m tests.system.serve STORAGE_URL PORT [JSON of ApiSettings]``.
+"""A server as a process: ``python -m tests.system.serve STORAGE_URL PORT [JSON of ApiSettings [HOST]]``.
 
 Its key is the environment's ``REDRIVE_API_KEY``. :mod:`tests.system.clocks` says how its wall clock is set.
 Exit code 3 and the reason on stderr when the store refuses.
@@ -14,7 +14,7 @@ from tests.system import clocks
 from tests.system.lifeline import hang_on_standard_input
 
 
-def main(storage: str, port: str, settings: str = "{}") -> int:
+def main(storage: str, port: str, settings: str = "{}", host: str = "127.0.0.1") -> int:
     """Serve until SIGTERM."""
     hang_on_standard_input()
     clocks.install()
@@ -31,7 +31,7 @@ def main(storage: str, port: str, settings: str = "{}") -> int:
         return 3
     service.start(first_key=True)
     try:
-        run(service, "127.0.0.1", int(port), ApiSettings(**json.loads(settings)))
+        run(service, host, int(port), ApiSettings(**json.loads(settings)))
     finally:
         service.close()
     return 0

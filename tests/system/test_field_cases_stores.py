@@ -132,6 +132,8 @@ def test_i3_a_database_that_takes_no_writes_is_told_from_one_that_is_away(
     """503 that says so, not ready, reads go on; and by itself it goes on once it may write again."""
     caller, _ = standby
     wait_for(lambda: "read-only" in said(publish(caller)), SECONDS, "a refusal that says read-only")
+    refused = [publish(caller) for _ in range(20)]  # when it has just tried, and between two tries
+    assert {(reply.status, reply.error["code"]) for reply in refused} == {(503, "READ_ONLY")}
     assert caller.get("/readyz").status == 503
     wait_for(lambda: caller.get("/v1/queue/get/q").status == 200, SECONDS, "a read")
     turn(postgres_url, read_only=False)

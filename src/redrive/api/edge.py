@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -67,6 +68,10 @@ class Edge:
         self._running: set[concurrent.futures.Future[Any]] = set()
         self._reads_waiting_max = reads_waiting_max
         self._reply_seconds = reply_seconds
+        self._outgoing: list[tuple[Any, Callable[[object], None]]] = []
+        # in the order of their deadlines, for all have the same time: one timer does for all
+        self._unanswered: dict[asyncio.Future[Any], float] = {}
+        self._watch: asyncio.TimerHandle | None = None
         self._parked: set[asyncio.Future[Any]] = set()
         self._stopping = False
 
@@ -83,14 +88,40 @@ class Edge:
         what the committer refused with.
         """
         future: asyncio.Future[Any] = self._loop.create_future()
-        mailbox = self._mailbox
-        ticket = self._service.committer.submit(command, lambda result: mailbox.post(future, result))
-        limit = self._reply_seconds + wait_seconds
-        deadline = self._loop.call_later(limit, _too_late, future, limit)
-        future.add_done_callback(lambda _: deadline.cancel())
-        if wait_seconds > 0 and gone is not None:
-            return await self._park(future, ticket, gone, orphan)
-        return await future
+        reply = functools.partial(self._mailbox.post, future)
+        if wait_seconds > 0:
+            ticket = self._service.committer.submit(command, reply)
+            limit = self._reply_seconds + wait_seconds
+            deadline = self._loop.call_later(limit, _too_late, future, limit)
+            future.add_done_callback(lambda _: deadline.cancel())
+            return await (future if gone is None else self._park(future, ticket, gone, orphan))
+        # handed over when the loop has run what is ready: requests that came together share a commit, and
+        # the committer is not woken for the first of them only to fight the loop for the interpreter
+        if not self._outgoing:
+            self._loop.call_soon(self._hand_over)
+        self._outgoing.append((command, reply))
+        self._unanswered[future] = self._loop.time() + self._reply_seconds
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._reply_seconds, self._end_late)
+        try:
+            return await future
+        finally:
+            del self._unanswered[future]
+
+    def _hand_over(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        self._service.committer.submit_all(outgoing)
+
+    def _end_late(self) -> None:
+        now, self._watch = self._loop.time(), None
+        late: list[asyncio.Future[Any]] = []
+        for future, deadline in self._unanswered.items():
+            if deadline > now:
+                self._watch = self._loop.call_later(deadline - now, self._end_late)
+                break
+            late.append(future)
+        for future in late:
+            _too_late(future, self._reply_seconds)
 
     async def read(self, run: Callable[[], Any]) -> Any:
         """The result of the blocking ``run``, off the loop; raises Overloaded when too many wait."""

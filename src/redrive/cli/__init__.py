@@ -7,7 +7,10 @@ interrupted, 141 when the reader of stdout went away.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # as in the package above: nothing is imported unguarded
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 

@@ -43,6 +43,8 @@ class ErrorInfo:
 
 def clean_text(text: str, bytes_max: int = limits.ERROR_BYTES_MAX) -> str:
     """``text`` without NUL and lone surrogates, at most ``bytes_max`` bytes of UTF-8, a marker where cut."""
+    if len(text) <= bytes_max and text.isascii() and "\x00" not in text:
+        return text
     raw = text[: bytes_max + 1].replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace")
     if len(raw) <= bytes_max and len(text) <= bytes_max:
         return raw.decode("utf-8")

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from redrive.ledger.drivers.alchemy import Alchemy
 from redrive.ledger.drivers.carried import Carried, to_thread
 from redrive.ledger.drivers.choose import async_alchemy
-from redrive.ledger.drivers.dbapi import Psycopg, PsycopgAsync, PyMysql, Sqlite
+from redrive.ledger.drivers.dbapi import WAIT_SECONDS, Psycopg, PsycopgAsync, PyMysql, Sqlite, Turn
 from redrive.ledger.drivers.port import AsyncDriver, Driver
 from redrive.ledger.errors import LedgerError, LedgerFile, LedgerRetry
 from redrive.ledger.verdicts import Verdict, verdict
@@ -82,6 +82,8 @@ class UrlDatabase:
         self._idle: list[Any] = []
         self._async_idle: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
         self._process = os.getpid()
+        self._turn = Turn()
+        self._async_turns: weakref.WeakKeyDictionary[Any, asyncio.Lock] = weakref.WeakKeyDictionary()
 
     @contextmanager
     def lend(self) -> Iterator[Driver]:
@@ -90,6 +92,8 @@ class UrlDatabase:
         try:
             yield driver
         finally:
+            if isinstance(driver, Sqlite):
+                driver.end_turn()
             if not self._keep(driver):
                 with suppress(Exception):
                     driver.handle.close()
@@ -98,8 +102,9 @@ class UrlDatabase:
     async def alend(self) -> AsyncIterator[AsyncDriver]:
         """psycopg's own async connection; sqlite3 and PyMySQL have none, and are carried to threads."""
         if self.dialect != "postgres":
-            with self.lend() as driver:
-                yield Carried(driver, driver.handle, to_thread)
+            async with self._async_turn():
+                with self.lend() as driver:
+                    yield Carried(driver, driver.handle, to_thread)
             return
         idle = self._async_idle.setdefault(asyncio.get_running_loop(), [])
         connection = idle.pop() if idle else await self._aopen()
@@ -113,6 +118,23 @@ class UrlDatabase:
                 await connection.close()
             else:
                 idle.append(connection)
+
+    @asynccontextmanager
+    async def _async_turn(self) -> AsyncIterator[None]:
+        """One of this loop's coroutines at a time in a SQLite file: those that wait for their turn in the
+        loop's few threads would keep the one whose turn it is out of them."""
+        if self.dialect != "sqlite":
+            yield
+            return
+        lock = self._async_turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        ours = False
+        with suppress(TimeoutError):  # else SQLite says itself that the file is busy
+            ours = await asyncio.wait_for(lock.acquire(), WAIT_SECONDS)
+        try:
+            yield
+        finally:
+            if ours:
+                lock.release()
 
     def close(self) -> None:
         """Close the idle blocking connections."""
@@ -132,6 +154,7 @@ class UrlDatabase:
         with self._lock:
             if self._process != os.getpid():  # the parent's sockets are not ours to use or close
                 self._process, self._idle = os.getpid(), []
+                self._turn = Turn()
             return self._idle.pop() if self._idle else None
 
     def _keep(self, driver: Driver) -> bool:
@@ -151,9 +174,9 @@ class UrlDatabase:
         return True
 
     def _driver(self, connection: Any) -> Driver:
-        kinds: dict[str, Any] = {"sqlite": Sqlite, "postgres": Psycopg, "mysql": PyMysql}
-        driver: Driver = kinds[self.dialect](connection)
-        return driver
+        if self.dialect == "sqlite":
+            return Sqlite(connection, self._turn)
+        return Psycopg(connection) if self.dialect == "postgres" else PyMysql(connection)
 
     def _open(self) -> Any:
         try:

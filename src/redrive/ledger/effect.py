@@ -61,24 +61,38 @@ def _effect(
         result = yield Call(change)
     except BaseException as error:
         raise FromChange(error) from error
-    kept = {
-        "job_key": key,
-        "receipt": receipt,
-        "result": json_text(result, f"the result of job {text(key)!r}"),
-    }
-    if delivery is None:
-        done: Rows = yield Statement("result", kept)
-    else:
+    yield from _evidence(dialect, key, receipt, result, delivery, started_ms)
+    if may_commit is not None and not (yield Call(lambda _: may_commit())):
+        raise LeaseLost(f"job {text(key)!r}: the lease could not be proved before COMMIT; nothing was kept")
+    return Applied(True, result)
+
+
+def _evidence(
+    dialect: str,
+    key: Any,
+    receipt: str,
+    result: Any,
+    delivery: Delivered | None,
+    started_ms: int,
+) -> Generator[Step, Any, None]:
+    """What the change returned, and the delivery's record. A change that returns nothing leaves the receipt
+    as it is: whether that still stands, the savepoint's release tells."""
+    kept = {"job_key": key, "receipt": receipt}
+    if result is not None:
+        kept["result"] = json_text(result, f"the result of job {text(key)!r}")
+    attempt: dict[str, Any] = {}
+    if delivery is not None:
         yield from gaps(dialect, delivery)
         attempt = attempt_values(dialect, delivery, "done", None, started_ms)
-        done = yield Statement("finish", {**attempt, **kept})
+    if result is None:
+        if attempt:
+            yield Statement("attempt", attempt)
+        return
+    done: Rows = yield Statement("finish" if attempt else "result", {**attempt, **kept})
     if done.touched != 1:
         raise TransactionEnded(
             "the receipt is gone: the change ended its transaction or went on after a deadlock"
         )
-    if may_commit is not None and not (yield Call(lambda _: may_commit())):
-        raise LeaseLost(f"job {text(key)!r}: the lease could not be proved before COMMIT; nothing was kept")
-    return Applied(True, result)
 
 
 def _receipt(dialect: str, values: dict[str, Any]) -> Generator[Step, Any, tuple[Any, ...] | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redrive.domain.errors import Internal, OutcomeUnknown, Overloaded, ReadOnly, RedriveError, StorageFull
-from redrive.storage.port import Damaged, DiskFull, Lost, UnknownOutcome
+from redrive.storage.port import Damaged, DiskFull, Lost, UnknownOutcome, Unwritable
 
 
 def commit_refused(error: Lost | Damaged) -> RedriveError:
@@ -14,6 +14,8 @@ def commit_refused(error: Lost | Damaged) -> RedriveError:
         return OutcomeUnknown(str(error), hint="repeat it with the same idempotency key or handle")
     if isinstance(error, Damaged):
         return ReadOnly(f"nothing was done: {error}", hint="check the store, and restore it from a backup")
+    if isinstance(error, Unwritable):
+        return ReadOnly(f"nothing was done: {error}", hint="reads go on; let the store be written again")
     return Overloaded(f"nothing was done: {error}", hint="repeat the request", retry_after=1)
 
 

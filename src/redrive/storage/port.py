@@ -47,6 +47,10 @@ class DiskFull(Lost):
     """The store has no room: nothing was written."""
 
 
+class Unwritable(Lost):
+    """The store takes no writes at present, and nothing was written; it may still be read."""
+
+
 class UnknownOutcome(Lost):
     """The connection broke inside COMMIT and nobody could say what became of it."""
 
@@ -76,7 +80,15 @@ class Locked(msgspec.Struct, frozen=True):
 class Transaction(PlanTransaction, Protocol):
     """One write transaction. What it hands out is locked until the end."""
 
-    now_ms: int
+    @property
+    def now_ms(self) -> int:
+        """The engine's time, the same throughout."""
+        ...
+
+    def expect(self, names: Sequence[str], hold: Hold, acks: Sequence[tuple[str, str]]) -> None:
+        """What will be asked for first, by ``queues(names, hold)`` and ``ack(acks)``, before anything else
+        changes: a store that is far away may fetch it with the beginning. Nothing has to be done."""
+        ...
 
     # -- clock
     def last_tick_ms(self) -> int | None:

@@ -43,6 +43,7 @@ def pages(connection: psycopg.Connection, queue_id: int, floor: int) -> int:
     return read_by(
         connection, "claim",
         b.int8(queue_id), b.int4s([0]), b.int8(2**62), b.int8(1), b.int8(2**40), b.int8s([floor]),
+        b.texts(["handle"]), b.int8(0), b.int8(0), None,
     )  # fmt: skip
 
 
@@ -52,12 +53,14 @@ def pages_for_heads(connection: psycopg.Connection, queue_id: int, floor: int) -
 
 
 def read_by(connection: psycopg.Connection, statement: str, *values: b.Parameter) -> int:
-    """How many pages a statement reads with these values."""
+    """How many pages a statement reads with these values; what it does is undone."""
+    connection.pgconn.exec_(b"BEGIN")
     result = connection.pgconn.exec_params(
         b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + SQL[statement].sql.encode(),
         values,
         param_formats=[pq.Format.BINARY] * len(values),
     )
+    connection.pgconn.exec_(b"ROLLBACK")
     assert result.status == pq.ExecStatus.TUPLES_OK, result.error_message
     plan = json.loads(result.get_value(0, 0) or b"")[0]["Plan"]
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])

@@ -65,7 +65,8 @@ def test_plans_are_what_the_headers_say(filled: str) -> None:
                 if missing or "Seq Scan on" in plan:
                     wrong.append(f"{statement.name}: {missing}\n{plan}")
         assert not wrong, "\n\n".join(wrong)
-        assert "Tid Scan on messages" in explain(admin, SQL["lease"].sql)
+        for name in ("claim", "ack", "lease"):
+            assert "Tid Scan on messages" in explain(admin, SQL[name].sql), name
         assert "Tid Scan on groups" in explain(admin, SQL["busy_groups"].sql)
 
 

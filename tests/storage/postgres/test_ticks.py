@@ -105,6 +105,7 @@ def test_an_outage_that_another_node_took_out_is_over(nodes: Nodes, clock: Datab
     clock.pass_ms(60_000)
 
     def work(tx: Transaction) -> Outcome:
+        assert tx.last_tick_ms() == START_MS  # the batch begins before the other's
         assert batch(other, c.Tick()).outage_ms == 60_000
         clock.ticks(other, 8)
         return apply(tx, [c.Expire()])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from redrive.ledger import catalog
@@ -13,6 +14,9 @@ from redrive.ledger.steps import Call, Control, Migration, Rows, Statement, Step
 _Sql: TypeAlias = Statement | Migration | tuple[Control, ...]
 _IDLE = 0  # psycopg's TransactionStatus.IDLE
 _IN_TRANSACTION = 1  # MySQL's SERVER_STATUS_IN_TRANS
+_ENDS = {Control.COMMIT, Control.ROLLBACK}
+WAIT_SECONDS = 5.0
+"""Seconds that a SQLite transaction waits for those of its process before it asks SQLite itself."""
 
 
 def is_open(dialect: str, raw: Any) -> bool:
@@ -54,13 +58,13 @@ class _Plain:
         """Whether a transaction is open on this connection."""
         return is_open(self.dialect, self.handle)
 
-    def _texts(self, step: _Sql) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    def _texts(self, step: _Sql) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
         if isinstance(step, Migration):
             yield from ((text, None) for text in step.statements)
             return
         if isinstance(step, Statement):
             for part in catalog.parts(self.dialect, step.name, self.style):
-                yield part.text, {name: step.values[name] for name in part.names} or None
+                yield part.text, step.values if part.names else None  # more than is named does no harm
             return
         for control in step:
             for part in catalog.parts(self.dialect, control.value, self.style):
@@ -88,21 +92,62 @@ class Blocking(_Plain):
     def _cursor(self) -> Any:
         raise NotImplementedError
 
-    def _execute(self, cursor: Any, text: str, values: dict[str, Any] | None) -> None:
+    def _execute(self, cursor: Any, text: str, values: Mapping[str, Any] | None) -> None:
         cursor.execute(text, values)
 
 
+class Turn:
+    """Whose turn it is to write to a SQLite file, among the threads of this process that share a Ledger.
+
+    SQLite lets a second writer sleep and try again; here it is woken the moment the first one is done.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Wait for it; False when the wait was as long as SQLite's own may be."""
+        return self._lock.acquire(timeout=WAIT_SECONDS)
+
+    def give(self) -> None:
+        """The next one's."""
+        self._lock.release()
+
+
 class Sqlite(Blocking):
-    """The standard library's sqlite3."""
+    """The standard library's sqlite3. With a ``turn`` its own transactions wait for that first."""
 
     dialect, style = "sqlite", "named"
+
+    def __init__(self, connection: Any, turn: Turn | None = None) -> None:
+        super().__init__(connection)
+        self._turn, self._ours = turn, False
+
+    def perform(self, step: Step) -> Any:
+        """Do one step on a cursor of its own."""
+        if not isinstance(step, tuple) or self._turn is None:
+            return super().perform(step)
+        if Control.BEGIN in step and not self._ours:
+            self._ours = self._turn.take()  # else SQLite says itself that the file is busy
+        try:
+            return super().perform(step)
+        finally:
+            if _ENDS & set(step):
+                self.end_turn()
+
+    def end_turn(self) -> None:
+        """Let the next one write, whatever became of the transaction."""
+        if self._ours:
+            assert self._turn is not None
+            self._ours = False
+            self._turn.give()
 
     def _cursor(self) -> Any:
         cursor = self.handle.cursor()
         cursor.row_factory = None
         return cursor
 
-    def _execute(self, cursor: Any, text: str, values: dict[str, Any] | None) -> None:
+    def _execute(self, cursor: Any, text: str, values: Mapping[str, Any] | None) -> None:
         cursor.execute(text, values or {})
 
 
@@ -122,7 +167,7 @@ class _Psycopg(_Plain):
 
     dialect = "postgres"
 
-    def _scripts(self, step: _Sql) -> list[tuple[str, dict[str, Any] | None]]:
+    def _scripts(self, step: _Sql) -> list[tuple[str, Mapping[str, Any] | None]]:
         texts = list(self._texts(step))
         if not isinstance(step, tuple):
             return texts

@@ -27,10 +27,10 @@ from redrive.storage.commands import (
 from redrive.storage.execute import plans, queues, upkeep
 from redrive.storage.execute.lease import lease
 from redrive.storage.execute.publish import publish
-from redrive.storage.execute.settle import Deferred, settle
+from redrive.storage.execute.settle import Deferred, quick_acks, settle
 from redrive.storage.execute.workspace import Observer, Source, Workspace
 from redrive.storage.plan_commands import AdvancePlan, ChangePlan, MakePlan, ResolvePlan, SealPlan
-from redrive.storage.port import Transaction
+from redrive.storage.port import Hold, Transaction
 from redrive.storage.values import StatsDelta
 
 
@@ -83,7 +83,7 @@ _REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {
 }
 
 
-def _load_queues(work: Workspace, commands: Sequence[Command]) -> None:
+def _first_queues(commands: Sequence[Command]) -> tuple[list[str], Hold]:
     """The first locks of a batch. Who changes a queue waits for all batches that decide by its old settings,
     and holds up those to come: what was decided by them is there to be seen, and nothing is added to it.
     All that the batch names is locked here, because nobody waits for a queue once groups are held.
@@ -92,16 +92,19 @@ def _load_queues(work: Workspace, commands: Sequence[Command]) -> None:
     names += [c.name for c in commands if isinstance(c, Purge)]
     changed = [c.name for c in commands if isinstance(c, _CHANGES)]
     changed += [c.dead_letter_queue for c in commands if isinstance(c, _NAMING) and c.dead_letter_queue]
-    work.load_queues([*names, *changed], "alone" if changed else "leasing")
+    return sorted({*names, *changed}), "alone" if changed else "leasing"
 
 
 def apply(
     tx: Transaction, commands: Sequence[Command], observe: Observer | None = None, source: Source = seams
 ) -> Outcome:
     """Apply a batch inside one transaction."""
+    names, hold = _first_queues(commands)
+    acks = quick_acks(commands)
+    tx.expect(names, hold, acks)
     outage_ms = upkeep.catch_up(tx)
-    work = Workspace(tx, observe, source)
-    _load_queues(work, commands)
+    work = Workspace(tx, observe, source, acks)
+    work.load_queues(names, hold)
     results: dict[int, object] = {}
     for phase in (settle, _UPKEEP, _QUEUES, publish, _REDRIVE, lease, _PRUNE, _TICK):
         if isinstance(phase, dict):

@@ -56,7 +56,7 @@ def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     """
     wanted = _wanted(commands)
     into = published_groups(work, commands)
-    quick = _quick_acks(work, commands, wanted)
+    quick = _ack_quickly(work)
     work.load_facts((message_id for message_id in wanted if message_id not in quick), into)
     if any(isinstance(command, _BEFORE_PUBLISH) for command in commands):
         # before those look at groups or make queues: from then on nobody is waited for
@@ -95,17 +95,23 @@ def _wanted(commands: Sequence[Command]) -> Counter[str]:
     return wanted
 
 
-def _quick_acks(work: Workspace, commands: Sequence[Command], wanted: Counter[str]) -> set[str]:
-    items = [
+def quick_acks(commands: Sequence[Command]) -> list[tuple[str, str]]:
+    """The acks of a batch that nothing else in it touches, of callers who may see every queue."""
+    acks = [c for c in commands if isinstance(c, Ack)]
+    wanted = _wanted(commands) if acks else Counter()
+    return [
         (message_id, handle)
-        for command in commands
-        if isinstance(command, Ack) and command.visible is None
+        for command in acks
+        if command.visible is None
         for message_id, handle in command.items
         if handle is not None and wanted[message_id] == 1
     ]
-    if not items:
+
+
+def _ack_quickly(work: Workspace) -> set[str]:
+    if not work.quick_acks:
         return set()
-    acked = work.tx.ack(items)
+    acked = work.tx.ack(work.quick_acks)
     same = Counter((row.queue_id, row.attempt, row.leased_ms) for row in acked)
     for (queue_id, attempt, leased_ms), count in same.items():
         work.count_ack(queue_id, attempt, leased_ms, count)

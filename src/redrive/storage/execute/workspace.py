@@ -49,9 +49,17 @@ class Source(Protocol):
 
 
 class Workspace:
-    """One batch over one transaction. ``observe`` hears every (from, event, to) that happens."""
+    """One batch over one transaction. ``observe`` hears every (from, event, to) that happens; ``quick_acks``
+    are the acks that can go first, in one statement."""
 
-    def __init__(self, tx: Transaction, observe: Observer | None = None, source: Source = seams) -> None:
+    def __init__(
+        self,
+        tx: Transaction,
+        observe: Observer | None = None,
+        source: Source = seams,
+        quick_acks: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.quick_acks = quick_acks
         self.tx = tx
         self.source = source
         self.now_ms = tx.now_ms

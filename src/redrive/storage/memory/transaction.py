@@ -44,6 +44,9 @@ class MemoryTransaction(MemoryPlans):
         self.now_ms = now_ms
         self._t = tables
 
+    def expect(self, names: Sequence[str], hold: Hold, acks: Sequence[tuple[str, str]]) -> None:
+        pass  # nothing is far away
+
     # -- clock
     def last_tick_ms(self) -> int | None:
         return self._t.clock.get("tick")

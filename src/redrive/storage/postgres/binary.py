@@ -15,7 +15,9 @@ _INT2, _INT4, _INT8, _FLOAT8 = (struct.Struct(code) for code in (">h", ">i", ">q
 _HEAD = struct.Struct(">iiIii")  # dimensions, has nulls, element type, length, lower bound
 _NULL = _INT4.pack(-1)
 _OID_BOOL, _OID_BYTEA, _OID_INT8, _OID_INT4, _OID_TEXT, _OID_TID, _OID_UUID = 16, 17, 20, 23, 25, 27, 2950
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID_LENGTH = "00000010"  # in hexadecimal, before each element
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_IS_UUID, _ARE_UUIDS = re.compile(_UUID).fullmatch, re.compile(f"(?:{_UUID},)*").fullmatch
 
 
 def int8(value: int | None) -> Parameter:
@@ -50,21 +52,23 @@ def uuid(value: str) -> bytes:
 
 def is_message_id(value: str) -> bool:
     """Whether a caller's text can be a message id at all: a UUID in its usual form."""
-    return _UUID.fullmatch(value) is not None
+    return _IS_UUID(value) is not None
+
+
+def are_message_ids(values: Sequence[str]) -> bool:
+    """The same of all of them; many times as fast."""
+    joined = ",".join([*values, ""])
+    return len(joined) == 37 * len(values) and _ARE_UUIDS(joined) is not None  # a comma inside one is longer
 
 
 def int8s(values: Sequence[int]) -> bytes:
     """A bigint array without nulls."""
-    count = len(values)
-    pairs = [x for value in values for x in (8, value)]
-    return _head(_OID_INT8, count) + struct.pack(">" + "iq" * count, *pairs)
+    return _numbers(_OID_INT8, "iq", 8, values)
 
 
 def int4s(values: Sequence[int]) -> bytes:
     """An integer array without nulls."""
-    count = len(values)
-    pairs = [x for value in values for x in (4, value)]
-    return _head(_OID_INT4, count) + struct.pack(">" + "ii" * count, *pairs)
+    return _numbers(_OID_INT4, "ii", 4, values)
 
 
 def int8s_or_null(values: Sequence[int | None]) -> bytes:
@@ -89,7 +93,8 @@ def byteas(values: Sequence[bytes | None]) -> bytes:
 
 def uuids(values: Sequence[str]) -> bytes:
     """A UUID array from usual texts."""
-    return _array(_OID_UUID, [uuid(value) for value in values])
+    lengths_and_digits = _UUID_LENGTH.join(["", *values]).replace("-", "")
+    return _head(_OID_UUID, len(values)) + bytes.fromhex(lengths_and_digits)
 
 
 def tids(values: Sequence[bytes]) -> bytes:
@@ -101,12 +106,22 @@ def _head(element: int, count: int) -> bytes:
     return _HEAD.pack(1, 0, element, count, 1) if count else struct.pack(">iiI", 0, 0, element)
 
 
+def _numbers(element: int, code: str, size: int, values: Sequence[int]) -> bytes:
+    count = len(values)
+    if count > 1 and values.count(values[0]) == count:  # most columns of a batch
+        return _head(element, count) + struct.pack(">" + code, size, values[0]) * count
+    pairs = [x for value in values for x in (size, value)]
+    return _head(element, count) + struct.pack(">" + code * count, *pairs)
+
+
 def _array(element: int, values: Sequence[bytes | None]) -> bytes:
+    if values and values[0] is None and values.count(None) == len(values):  # most columns that may be null
+        return _head(element, len(values)) + _NULL * len(values)
+    pack = _INT4.pack
     parts: list[bytes] = [_head(element, len(values))]
     for value in values:
         if value is None:
             parts.append(_NULL)
         else:
-            parts.append(_INT4.pack(len(value)))
-            parts.append(value)
+            parts += pack(len(value)), value
     return b"".join(parts)

@@ -13,10 +13,10 @@ import psycopg
 
 from redrive import seams
 from redrive.domain.errors import InvalidRequest
-from redrive.storage.port import Lost, Reader, Transaction, UnknownOutcome
+from redrive.storage.port import Lost, Reader, Transaction, UnknownOutcome, Unwritable
 from redrive.storage.postgres import schema as layout
 from redrive.storage.postgres.binary import text
-from redrive.storage.postgres.failures import Again, Dropped
+from redrive.storage.postgres.failures import Again, Dropped, Refusing
 from redrive.storage.postgres.floors import Floors
 from redrive.storage.postgres.reader import PostgresReader
 from redrive.storage.postgres.session import Session, settings
@@ -59,6 +59,7 @@ class PostgresEngine:
         self._history = ""
         self._floors = Floors()
         self._failures = 0
+        self._read_only = False  # what the last try to connect found
         self._next_try = 0.0
         self._replan_at = 0.0
         self._readers: queue.LifoQueue[Session | None] = queue.LifoQueue()
@@ -79,7 +80,7 @@ class PostgresEngine:
                 session = self._open_writer()
                 try:
                     with self._floors.undone_with_us():
-                        return self._attempt(session, work)
+                        return self._attempt(session, work, ahead=rounds == 0)
                 except Again as crossed:
                     last: Exception = crossed
                     seams.wait(self._closing, seams.draw() * _CROSSED_SECONDS * 2**rounds)
@@ -92,14 +93,12 @@ class PostgresEngine:
                         raise
             raise Lost(f"gave up after {_ROUNDS_MAX} tries: {last}") from last
 
-    def _attempt(self, session: Session, work: Callable[[Transaction], T]) -> T:
+    def _attempt(self, session: Session, work: Callable[[Transaction], T], *, ahead: bool) -> T:
         try:
             self._inject_clock(session)
-            session.later("begin_write")
-            [(now_ms, tick_ms)] = session.fetch("times")
-            self._floors.begin(now_ms, seams.monotonic())
-            tx = PostgresTransaction(session, self._floors, now_ms, tick_ms)
+            tx = PostgresTransaction(session, self._floors, ahead=ahead)
             result = work(tx)
+            tx.not_too_early()
             if tx.wrote and tx.xid is None:
                 [(tx.xid,)] = session.fetch("xid")
         except BaseException:
@@ -162,6 +161,8 @@ class PostgresEngine:
             self._replan(self._writer)
             return self._writer
         wait = self._next_try - seams.monotonic()
+        if wait > 0 and self._read_only:
+            raise Unwritable(f"the database is read-only; next try in {wait:.1f} s")
         if wait > 0:
             raise Lost(f"the database is not reachable; next try in {wait:.1f} s")
         return self._connect_writer()
@@ -179,11 +180,12 @@ class PostgresEngine:
         try:
             session = Session(settings(self._url, self._schema, "writer"))
             self._history = _history(session)
-        except Dropped:
+        except Dropped as failure:
             first, most = _RETRY_SECONDS
             pause = min(most, first * 2 ** min(self._failures, 10))
             self._next_try = seams.monotonic() + pause * (0.5 + seams.draw() / 2)
             self._failures += 1
+            self._read_only = isinstance(failure, Refusing)
             raise
         self._failures, self._next_try = 0, 0.0
         self._writer = session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from psycopg import Error, errors
 from psycopg.pq.abc import PGresult
 
-from redrive.storage.port import DiskFull, Lost
+from redrive.storage.port import DiskFull, Lost, Unwritable
 
 # The database gave way to another transaction, or a plan or statement of this session went stale: the same
 # work can run again from the start.
@@ -20,6 +20,10 @@ class Again(Exception):
 
 class Dropped(Lost):
     """The connection is gone, and with it the transaction that was under way."""
+
+
+class Refusing(Dropped, Unwritable):
+    """The database is read-only: this connection is given up for one that may reach another."""
 
 
 def from_result(result: PGresult) -> Exception:
@@ -37,7 +41,7 @@ def from_error(error: Error) -> Exception:
     if state == "53100":
         return DiskFull(f"the database has no room: {error}")
     if state == "25006":
-        return Dropped(f"the database is read-only (a standby, or set so): {error}")
+        return Refusing(f"the database is read-only (a standby, or set so): {error}")
     if state.startswith(_LOST_CLASSES):
         return Dropped(f"the database failed ({state}): {error}")
     if not state and isinstance(error, errors.OperationalError | errors.InterfaceError):

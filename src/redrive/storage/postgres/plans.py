@@ -10,16 +10,13 @@ from redrive.domain.facts import Facts
 from redrive.domain.plans import PlanState
 from redrive.storage.plans import Plan, PlanItem, Verdicts, item_from, made_with, plan_from, progress
 from redrive.storage.postgres import binary as b
-from redrive.storage.postgres.session import Session
+from redrive.storage.postgres.opening import Opening
 
 _NEWEST = 2**63 - 1
 
 
-class PostgresPlans:
+class PostgresPlans(Opening):
     """The part of a transaction that keeps plans. Nobody ever waits for a plan."""
-
-    _session: Session
-    wrote: bool
 
     def insert_plan(self, plan: Plan) -> Plan:
         self.wrote = True

@@ -9,6 +9,7 @@ import msgspec
 from redrive.storage import rows as r
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
+from redrive.storage.postgres.floors import Floors
 from redrive.storage.postgres.plans import PostgresPlans
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import (
@@ -45,16 +46,9 @@ def page_values(select: DeadFilter, after: tuple[int, str], limit: int) -> tuple
 class Records(PostgresPlans):
     """The part of a transaction that keeps records; see ``storage.port.Transaction`` for what each does."""
 
-    def __init__(self, session: Session, now_ms: int) -> None:
-        self.now_ms = now_ms
-        self.wrote = False
-        self._session = session
+    def __init__(self, session: Session, floors: Floors, *, ahead: bool) -> None:
+        super().__init__(session, floors, ahead=ahead)
         self._recorded: set[bytes] = set()
-
-    def _write(self, name: str, *values: b.Parameter) -> None:
-        """A write whose answer nobody needs; it goes out with the next statement that is read."""
-        self.wrote = True
-        self._session.later(name, *values)
 
     def insert_dead(self, rows: Sequence[DeadLetter]) -> None:
         self._write(

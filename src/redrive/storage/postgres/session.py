@@ -42,6 +42,7 @@ _READER = (
     "-c plan_cache_mode=force_custom_plan -c statement_timeout=20s -c idle_in_transaction_session_timeout=60s"
 )
 _BINARY = [pq.Format.BINARY] * 20
+Request = tuple[str, tuple[Parameter, ...]]  # a statement's name and its values
 _Values = Sequence[bytes]  # the driver takes None for null and does not say so
 _ROWS = pq.ExecStatus.TUPLES_OK
 _DONE = pq.ExecStatus.COMMAND_OK
@@ -64,7 +65,7 @@ class Session:
             self._pg.finish()
             raise Dropped(f"cannot connect to the database: {reason}")
         self._prepared: set[str] = set()
-        self._pending: list[tuple[str, tuple[Parameter, ...]]] = []
+        self._pending: list[Request] = []
         self._loaders = Transformer(None)
 
     @property
@@ -87,10 +88,15 @@ class Session:
         """Run a statement, after what was put down for later; its rows."""
         if self._pending:
             self._pending.append((name, values))
-            return self._flush()
+            return self._rows(self._exchange()[-1])
         self._prepare(name)
         given = cast("_Values", values)
         return self._rows(self._ask(self._pg.exec_prepared, name.encode(), given, _BINARY[: len(values)], 1))
+
+    def fetch_all(self, requests: Sequence[Request]) -> list[list[tuple[Any, ...]]]:
+        """Run these statements, after what was put down for later, in one round trip; the rows of each."""
+        self._pending += requests
+        return [self._rows(result) for result in self._exchange()[-len(requests) :]]
 
     def later(self, name: str, *values: Parameter) -> None:
         """Run a statement before the next one that is read, or before the commit."""
@@ -132,10 +138,6 @@ class Session:
         if name not in self._prepared:
             self._check(self._ask(self._pg.prepare, name.encode(), SQL[name].sql.encode()))
             self._prepared.add(name)
-
-    def _flush(self) -> list[tuple[Any, ...]]:
-        """Everything that was put down, in one round trip; the rows of the last statement."""
-        return self._rows(self._exchange()[-1])
 
     def _exchange(self) -> list[PGresult]:
         """Everything that was put down, in one round trip; the results, all of them good."""

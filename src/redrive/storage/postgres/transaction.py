@@ -33,31 +33,28 @@ _GROUP_ROUNDS = 2  # of looking for groups that other nodes make or prune at thi
 
 
 class PostgresTransaction(Records):
-    """One write transaction; see ``storage.port.Transaction`` for what each does.
+    """One write transaction; see ``storage.port.Transaction`` for what each does."""
 
-    ``xid`` is the transaction's number once a statement has told it; ``wrote`` whether there is anything to
-    commit.
-    """
-
-    def __init__(self, session: Session, floors: Floors, now_ms: int, tick_ms: int | None) -> None:
-        super().__init__(session, now_ms)
-        self._floors = floors
-        self.xid: str | None = None
-        self._tick_ms = tick_ms
+    def __init__(self, session: Session, floors: Floors, *, ahead: bool) -> None:
+        super().__init__(session, floors, ahead=ahead)
         self._versions: dict[int, int] = {}  # queue id → the row version that was read
         self._held_groups: dict[int, Group] = {}  # locked with their messages, not changed since
         self._waited = False  # for groups: from now on others' are skipped
 
-    # -- clock
-    def last_tick_ms(self) -> int | None:
-        return self._tick_ms
+    def expect(self, names: Sequence[str], hold: Hold, acks: Sequence[tuple[str, str]]) -> None:
+        if names:
+            self._ask_early(_HOLDS[hold], b.texts(names))
+        if acks:
+            self._ask_early("ack", *_ack_values(acks))
 
+    # -- clock
     def write_tick(self, now_ms: int) -> None:
         self._write("write_tick", b.int8(now_ms), b.int8(self._tick_ms))
         self._tick_ms = now_ms
 
     def shift(self, gap_ms: int, since_ms: int) -> int | None:
         """As the protocol says, by one node alone."""
+        self.not_too_early()
         [(tick_ms,)] = self._session.fetch("last_tick")
         if tick_ms != since_ms:
             self._tick_ms = tick_ms
@@ -89,7 +86,7 @@ class PostgresTransaction(Records):
         return _AT_ONCE.get(name, name) if self._waited or self._versions else name
 
     def _queues(self, name: str, keys: bytes) -> list[Queue]:
-        rows = self._session.fetch(name, keys)
+        rows = self._fetch(name, keys)
         self._versions.update((row[0], row[-2]) for row in rows)
         if rows:
             self.xid = rows[0][-1]  # locking a row has given us one
@@ -204,18 +201,20 @@ class PostgresTransaction(Records):
 
     # -- selections
     def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:
+        handles = [terms.handle() for _ in range(limit)]
         rows = self._session.fetch(
             "claim", b.int8(queue_id), b.int4s(levels), b.int8(self.now_ms), b.int8(limit),
-            b.int8(terms.bytes_max), self._level_floors(queue_id, levels),
+            b.int8(terms.bytes_max), self._level_floors(queue_id, levels), b.texts(handles),
+            b.int8(terms.leased_ms), b.int8(terms.until_ms), b.text(terms.consumer_id),
         )  # fmt: skip
-        claimed = [Claimed(*[*row[:-2], terms.handle()]) for row in rows]
         if rows:
+            self.wrote = True
             for row in reversed(rows):  # the first row of each level stays
                 self._floors.reached((queue_id, row[3]), row[-1])
         else:
             for level in levels:
                 self._floors.reached((queue_id, level), self.now_ms)
-        return self._lease(claimed, [row[-2] for row in rows], terms)
+        return [Claimed(*row[:-1]) for row in rows]
 
     def _level_floors(self, queue_id: int, levels: Sequence[int]) -> bytes:
         return b.int8s([self._floors.of((queue_id, level)) for level in levels])
@@ -238,18 +237,14 @@ class PostgresTransaction(Records):
             busy = [(c.group_id, c.id) for c in claimed if c.group_id is not None]
             self._held_groups = {n: g for n, g in self._held_groups.items() if n not in places}
             self._write("busy_groups", b.tids([places[g] for g, _ in busy]), b.int8s([m for _, m in busy]))
-        return self._lease(claimed, [row[-2] for row in rows], terms)
-
-    def _due_groups(self, queue_id: int, limit: int, floor: int) -> list[tuple[int, str, int, bytes]]:
-        return self._session.fetch("due_groups", *map(b.int8, (queue_id, self.now_ms, limit, floor)))
-
-    def _lease(self, claimed: list[Claimed], places: list[bytes], terms: LeaseTerms) -> list[Claimed]:
-        if claimed:
             self._write(
-                "lease", b.tids(places), b.texts([c.handle for c in claimed]),
+                "lease", b.tids([row[-2] for row in rows]), b.texts([c.handle for c in claimed]),
                 b.int8(terms.leased_ms), b.int8(terms.until_ms), b.text(terms.consumer_id),
             )  # fmt: skip
         return claimed
+
+    def _due_groups(self, queue_id: int, limit: int, floor: int) -> list[tuple[int, str, int, bytes]]:
+        return self._session.fetch("due_groups", *map(b.int8, (queue_id, self.now_ms, limit, floor)))
 
     def next_due(self, queue_id: int, levels: Sequence[int], grouped: bool) -> int | None:
         if grouped:
@@ -263,9 +258,7 @@ class PostgresTransaction(Records):
         return int(self._session.fetch("leased_count", b.int8(queue_id), b.int8(limit))[0][0])
 
     def ack(self, items: Sequence[tuple[str, str]]) -> list[Acked]:
-        known = [item for item in items if b.is_message_id(item[0])]
-        ids, handles = b.uuids([item[0] for item in known]), b.texts([item[1] for item in known])
-        rows = self._session.fetch("ack", ids, handles)
+        rows = self._fetch("ack", *_ack_values(items))
         if rows:
             self.wrote, self.xid = True, rows[0][4]
         return [Acked(*row[:4]) for row in rows]
@@ -313,10 +306,9 @@ class PostgresTransaction(Records):
 
     # -- moves
     def _put(self, rows: Sequence[NewMessage] | Sequence[Facts]) -> None:
-        for row in rows:
-            if row.slot == Slot.READY:
-                self._floors.put((row.queue_id, row.priority), row.due_ms)
-            self._floors.put(AGED, row.expires_ms)
+        for key in {(row.queue_id, row.priority, row.due_ms) for row in rows if row.slot == Slot.READY}:
+            self._floors.put(key[:2], key[2])
+        self._floors.put(AGED, min(row.expires_ms for row in rows))
 
     def insert(self, rows: Sequence[NewMessage]) -> None:
         self._put(rows)
@@ -383,6 +375,12 @@ class PostgresTransaction(Records):
 
 def _key_columns(keys: Sequence[tuple[int, str]]) -> tuple[bytes, bytes]:
     return b.int8s([queue_id for queue_id, _ in keys]), b.texts([key for _, key in keys])
+
+
+def _ack_values(items: Sequence[tuple[str, str]]) -> tuple[bytes, bytes]:
+    if not b.are_message_ids([message_id for message_id, _ in items]):
+        items = [item for item in items if b.is_message_id(item[0])]
+    return b.uuids([message_id for message_id, _ in items]), b.texts([handle for _, handle in items])
 
 
 def _fence(rows: Sequence[Facts]) -> tuple[bytes, bytes]:

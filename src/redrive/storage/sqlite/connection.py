@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from redrive.domain.errors import Conflict
-from redrive.storage.port import Damaged, DiskFull, Lost
+from redrive.storage.port import Damaged, DiskFull, Lost, Unwritable
 from redrive.storage.sqlite.schema import most_are_ours
 
 WAL_BYTES_MAX = 256 * 1024 * 1024
@@ -44,12 +44,14 @@ def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
     """The first migration sets user_version together with our tables: without them a file is not ours,
     whatever version its own program has given it.
     """
+    left = path.with_name(path.name + "-wal").exists()
     listed = connection.execute("PRAGMA main.table_list")
     tables = sorted(str(row[1]) for row in listed if not str(row[1]).startswith("sqlite_"))
     versioned = bool(connection.pragma("user_version"))
     if most_are_ours(tables) if versioned else not tables:
         return
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a log that its program left stays too
+    if left:  # a log that its program left stays too; one that we have begun goes as we close
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     named = ", ".join(tables[:_TABLES_NAMED_MAX]) + (", …" if len(tables) > _TABLES_NAMED_MAX else "")
     raise Conflict(
         f"{path} is another application's database, with the tables {named or 'none'}",
@@ -85,11 +87,12 @@ def named_failures(path: Path | None = None) -> Iterator[None]:
         if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:  # no room for the log's index
             raise DiskFull(f"{file}the disk is full: {error}") from error
         raise Lost(f"{file}the database file failed: {type(error).__name__}: {error}") from error
+    except apsw.ReadOnlyError as error:
+        raise Unwritable(f"{file}the database file failed: {type(error).__name__}: {error}") from error
     except (
         apsw.CorruptError,
         apsw.NotADBError,
         apsw.CantOpenError,
-        apsw.ReadOnlyError,
         apsw.BusyError,
         apsw.LockedError,
         apsw.NoMemError,

@@ -61,7 +61,7 @@ class SqliteEngine:
             with named_failures(self.path):
                 self._writer = open_writer(self.path, synchronous, vfs)
         except BaseException:
-            self._owner.release()
+            self._owner.withdraw()
             raise
         try:
             with named_failures(self.path):

@@ -53,7 +53,7 @@ CREATE TABLE messages (
     body_hash bytea NOT NULL,
     headers bytea,
     body bytea NOT NULL
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 ALTER TABLE messages ALTER COLUMN body SET STORAGE EXTERNAL;
 CREATE INDEX ready ON messages (queue_id, priority, due_ms, id) WHERE slot = 0;
 CREATE INDEX leased ON messages (queue_id, lease_until_ms, id) WHERE slot = 1;

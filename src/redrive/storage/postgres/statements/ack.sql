@@ -3,10 +3,10 @@
 -- fenced by: handle
 -- index: messages_message_id_key
 WITH held AS MATERIALIZED (
-    SELECT m.ctid AS place
-    FROM unnest($1::uuid[], $2::text[]) AS w (message_id, handle) JOIN messages m ON m.message_id = w.message_id
-    WHERE m.handle = w.handle AND m.slot = 1 AND m.group_id IS NULL AND NOT m.dead AND NOT m.cancelled
+    SELECT m.ctid AS place FROM messages m
+    WHERE m.message_id = ANY ($1::uuid[]) AND m.slot + 0 = 1 AND m.group_id IS NULL AND NOT m.dead AND NOT m.cancelled
         AND m.redriven = 0
-    ORDER BY m.id FOR UPDATE OF m SKIP LOCKED)
+        AND ((m.message_id, m.handle) IN (SELECT * FROM unnest($1::uuid[], $2::text[]))) IS TRUE
+    FOR UPDATE OF m SKIP LOCKED)
 DELETE FROM messages m WHERE m.ctid = ANY (ARRAY(SELECT place FROM held))
 RETURNING m.message_id::text, m.queue_id, m.leased_ms, m.attempt, pg_current_xact_id_if_assigned()::text
