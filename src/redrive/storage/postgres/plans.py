@@ -11,6 +11,7 @@ from redrive.domain.plans import PlanState
 from redrive.storage.plans import Plan, PlanItem, Verdicts, item_from, made_with, plan_from, progress
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.opening import Opening
+from redrive.storage.postgres.session import Session
 
 _NEWEST = 2**63 - 1
 
