@@ -20,7 +20,8 @@ from redrive.storage.plans import Plan
 from redrive.storage.port import Engine
 
 PLANS_MAX: Final = 100  # that move at the same time; the others wait for their turn
-_LOOK_SECONDS: Final = 1.0  # until plans that other nodes made are seen
+_LOOK_SECONDS: Final = 1.0  # until what other nodes did to plans is seen, while any is open
+_QUIET_SECONDS: Final = 5.0  # as long as none is: an idle node hardly asks
 _PAGE: Final = 1_000
 _LOG = logging.getLogger("redrive.plans")
 
@@ -52,15 +53,15 @@ class Redriving:
 
     def _loop(self) -> None:
         due: dict[str, float] = {}
-        looked = -_LOOK_SECONDS
+        look_at = 0.0
         while not self._stop.is_set():
             try:
                 now = seams.monotonic()
-                if self._news.is_set() or now - looked >= _LOOK_SECONDS:
+                if self._news.is_set() or now >= look_at:
                     self._news.clear()
-                    looked = now
                     known = self._engine.read(lambda reader: reader.open_plans(PLANS_MAX))
                     due = {plan.plan_id: due.get(plan.plan_id, 0.0) for plan in known}
+                    look_at = now + (_LOOK_SECONDS if due else _QUIET_SECONDS)
                 for plan_id in [each for each, at in due.items() if at <= now]:
                     wait_ms = self._move(plan_id)
                     if wait_ms is None:
@@ -70,12 +71,18 @@ class Redriving:
                 self._last_error = ""
             except RedriveError as error:
                 self._complain(error)
-                due = dict.fromkeys(due, seams.monotonic() + _LOOK_SECONDS)
+                look_at, due = self._later(due)
             except Exception:  # noqa: BLE001 - whatever it is, the loop goes on
                 _LOG.exception("a plan could not be moved; it is tried again")
-                due = dict.fromkeys(due, seams.monotonic() + _LOOK_SECONDS)
-            until = min([looked + _LOOK_SECONDS, *due.values()])
+                look_at, due = self._later(due)
+            until = min([look_at, *due.values()])
             seams.wait(self._news, max(0.0, until - seams.monotonic()))
+
+    @staticmethod
+    def _later(due: dict[str, float]) -> tuple[float, dict[str, float]]:
+        """After a failure: when to look, and to move what is due."""
+        at = seams.monotonic() + _LOOK_SECONDS
+        return at, dict.fromkeys(due, at)
 
     def _complain(self, error: RedriveError) -> None:
         if str(error) != self._last_error:  # said once, however often it is so
