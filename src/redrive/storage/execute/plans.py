@@ -313,7 +313,7 @@ def _readings(work: Workspace, plan: Plan, seen: Verdicts) -> Readings:
         **{name: getattr(readings, name) for name in ("returned", "returned_id", "returned_fingerprint")},
         succeeded=seen.succeeded,
         failed=seen.failed,
-        consumers=len(total.consumers),
+        consumers=len(total.slots),
         ready_age_seconds=_ready_age(work, queue),
         ready_age_at_start=plan.ready_age_at_start,
         service_time_p95_ms=histogram.percentile(total.service_ms, 0.95),
