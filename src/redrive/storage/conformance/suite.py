@@ -7,6 +7,7 @@ from redrive.storage.conformance.dead_letters import DeadLettersScenarios
 from redrive.storage.conformance.delivery import DeliveryScenarios
 from redrive.storage.conformance.evidence import EvidenceScenarios
 from redrive.storage.conformance.fifo import FifoScenarios
+from redrive.storage.conformance.fingerprints import FingerprintScenarios
 from redrive.storage.conformance.hostile import HostileScenarios
 from redrive.storage.conformance.queues import QueuesScenarios
 from redrive.storage.conformance.receipts import ReceiptsScenarios
@@ -19,6 +20,7 @@ class EngineConformance(
     BudgetScenarios,
     DeadLettersScenarios,
     FifoScenarios,
+    FingerprintScenarios,
     QueuesScenarios,
     EvidenceScenarios,
     HostileScenarios,

@@ -7,7 +7,7 @@ from functools import cached_property
 from redrive.domain.facts import Slot
 from redrive.domain.standing import Shown, shown
 from redrive.storage.memory.plans import MemoryPlanReader
-from redrive.storage.memory.select import matching_dead
+from redrive.storage.memory.select import matching_dead, policies_of
 from redrive.storage.memory.tables import Row, Tables
 from redrive.storage.values import (
     Attempt,
@@ -15,6 +15,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Queue,
     QueueCounts,
@@ -40,6 +41,9 @@ class MemoryReader(MemoryPlanReader):
 
     def deleting(self, limit: int) -> list[str]:
         return [queue.name for queue in self._t.queues.values() if queue.state == "deleting"][:limit]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return policies_of(self._t, queue_id)
 
     def counts(self, queue: Queue) -> QueueCounts:
         counts = QueueCounts()

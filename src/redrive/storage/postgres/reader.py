@@ -16,6 +16,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Queue,
     QueueCounts,
@@ -57,6 +58,9 @@ class PostgresReader(PostgresPlanReader):
 
     def deleting(self, limit: int) -> list[str]:
         return [row[0] for row in self._fetch("deleting", b.int8(limit))]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return [FingerprintRule(*row) for row in self._fetch("fingerprint_policies", b.int8(queue_id))]
 
     def counts(self, queue: Queue) -> QueueCounts:
         number, now = b.int8(queue.id), b.int8(self.now_ms)

@@ -19,6 +19,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Queue,
     QueueCounts,
@@ -62,6 +63,9 @@ class SqliteReader(SqlitePlanReader):
 
     def deleting(self, limit: int) -> list[str]:
         return [row[0] for row in self._all("deleting", (limit,))]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return [FingerprintRule(*row) for row in self._all("fingerprint_policies", (queue_id,))]
 
     def counts(self, queue: Queue) -> QueueCounts:
         bounds = {"queue": queue.id, "now": self.now_ms}
