@@ -32,6 +32,7 @@ KEY_BYTES_MAX: Final = 200  # job key, idempotency key, group id, deduplication 
 REASON_CHARS_MAX: Final = 500
 ERROR_BYTES_MAX: Final = 16 * KIB
 FINGERPRINT_CHARS: Final = 2_000  # of an error's message, from which its fingerprint is made
+FINGERPRINT_CHARACTERS: Final = 16
 FINGERPRINT_POLICIES_MAX: Final = 100  # of one queue; all of them are read with a failure
 WAIT_SECONDS_MAX: Final = 20
 QUEUE_NAME_CHARS_MAX: Final = 80

@@ -361,8 +361,8 @@ class Reader(PlanReader, Protocol):
         """As ``dead_page``, the records alone."""
         ...
 
-    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        """Open dead letters by fingerprint, largest group first."""
+    def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
+        """Open dead letters by fingerprint, largest group first, after ``offset`` of them."""
         ...
 
     def keys(self) -> list[KeyRow]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -285,8 +284,6 @@ class DeadGroup(msgspec.Struct):
     """Open dead letters of one fingerprint."""
 
     fingerprint: str | None
-    reason: str
-    error_type: str | None
     count: int
     first_ms: int
     last_ms: int
@@ -355,19 +352,3 @@ def is_sound(
         return body_hash(message_id, job_key, headers, body) == checksum
     except (AttributeError, TypeError):
         return False
-
-
-def merged_groups(groups: Iterable[DeadGroup], limit: int) -> list[DeadGroup]:
-    """Groups of one cause that were counted apart, made one; largest first."""
-    merged: dict[tuple[str | None, str, str | None], DeadGroup] = {}
-    for group in groups:
-        known = merged.setdefault((group.fingerprint, group.reason, group.error_type), group)
-        if known is not group:
-            known.count += group.count
-            known.sample = min(known.sample, group.sample)
-            known.first_ms = min(known.first_ms, group.first_ms)
-            known.last_ms = max(known.last_ms, group.last_ms)
-    order = sorted(
-        merged.values(), key=lambda g: (-g.count, g.fingerprint or "", g.error_type or "", g.reason)
-    )
-    return order[:limit]

@@ -11,7 +11,14 @@ from redrive.domain.errors import RedriveError
 from redrive.storage.port import Reader
 from redrive.storage.values import DeadFilter
 
-_INTERNAL = ("id", "queue_id", "group_id", "dlq_id", "busy", "number")  # numbers that each engine gives by itself
+_INTERNAL = (
+    "id",
+    "queue_id",
+    "group_id",
+    "dlq_id",
+    "busy",
+    "number",
+)  # numbers that each engine gives by itself
 
 
 def plain(value: Any) -> Any:

@@ -25,7 +25,6 @@ from redrive.storage.values import (
     QueueCounts,
     StoredMessage,
     Tombstone,
-    merged_groups,
 )  # fmt: skip
 
 _EVER = sys.maxsize
@@ -134,10 +133,9 @@ class SqliteReader(SqlitePlanReader):
             found.update(self._all(name, bounds))
         return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
 
-    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        bounds = out.filter_parameters(select, limit=limit)
-        rows = self._all("dead_groups_by_origin", bounds) + self._all("dead_groups_by_queue", bounds)
-        return merged_groups((DeadGroup(*row) for row in rows), limit)
+    def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
+        bounds = out.filter_parameters(select, limit=limit, offset=offset)
+        return [DeadGroup(*row) for row in self._all("dead_groups", bounds)]
 
     def keys(self) -> list[KeyRow]:
         return [msgspec.json.decode(row[0], type=KeyRow) for row in self._all("keys")]
