@@ -120,7 +120,8 @@ def test_a_cause_is_judged(redrive: Program, client: Any) -> None:
     held, other = _die(client, "judged", "no such payment", "wrong currency")
     first = redrive("dlq", "list", "judged", "--json").json["items"][0]
     cause = first["fingerprint"]
-    assert (first["message_id"], redrive("dlq", "policy", "judged").out) == (held, "no policies of judged\n")
+    assert first["message_id"] == held
+    assert "no policies of judged" in redrive("dlq", "policy", "judged").err
     done = redrive("dlq", "policy", "judged", cause, "hold", "--reason", "the ledger team looks")
     assert (done.code, done.out) == (0, f"{cause} in judged: hold\n")
     [row] = redrive("dlq", "policy", "judged", "--json").json["items"]

@@ -68,6 +68,7 @@ def test_a_policy_is_set_seen_and_taken_back(service: Service) -> None:
 
 def test_a_held_cause_must_be_named(service: Service) -> None:
     """Redrive, dry run and estimate leave it out alike; a selection by its fingerprint takes it."""
+    service.call("queue.create", shapes.QueueCreate(name="jobs"))
     judge(service, "hold")
     failed(service, BAD)
     failed(service, OTHER, permanent=True)
@@ -92,6 +93,7 @@ def test_a_held_cause_must_be_named(service: Service) -> None:
 
 def test_without_the_policy_they_all_go(service: Service) -> None:
     """The control: the same dead letters, and nothing is held."""
+    service.call("queue.create", shapes.QueueCreate(name="jobs"))
     judge(service, "reject")
     failed(service, BAD)
     failed(service, OTHER, permanent=True)
@@ -125,6 +127,25 @@ def test_a_key_that_may_not_see_the_queue(service: Service) -> None:
         service.call("queue.dlq.policies", shapes.FingerprintPolicyList(queue="jobs"), caller=other)
     assert failed(service, BAD).state == "delayed"
     assert judge(service, "hold", caller=own).actor == "k"
+
+
+def test_policies_come_in_pages(service: Service) -> None:
+    """By fingerprint, each once."""
+    service.call("queue.create", shapes.QueueCreate(name="jobs"))
+    every = [f"{n:016x}" for n in range(5)]
+    for cause in reversed(every):
+        judge(service, "reject", cause)
+    found: list[str] = []
+    cursor = None
+    while True:
+        asked = shapes.FingerprintPolicyList(queue="jobs", limit=2, cursor=cursor)
+        page = service.call("queue.dlq.policies", asked)
+        found += [rule.fingerprint for rule in page.items]
+        assert len(page.items) <= 2
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert found == every
 
 
 @pytest.mark.parametrize("wrong", ["x", BAD[:-1], BAD.upper(), "g" * 16, BAD[:-1] + "\n", "٣" * 16])

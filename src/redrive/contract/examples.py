@@ -142,7 +142,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             }],
         },
     ),
-    "queue.dlq.policies": (_NAMED, _page(_HELD)),
+    "queue.dlq.policies": ({**_NAMED, "limit": 10}, _page(_HELD)),
     "queue.dlq.policy": (
         {name: _HELD[name] for name in ("queue", "fingerprint", "policy", "reason")}, _HELD,
     ),

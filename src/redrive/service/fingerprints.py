@@ -48,12 +48,15 @@ def set_policy(
 def listed(
     context: Context, caller: Caller, request: shapes.FingerprintPolicyList, _key: Idempotency | None
 ) -> Read:
-    """Every policy but ``retry``."""
+    """A page of the policies other than ``retry``; they are few, so that all are read."""
 
     def run() -> shapes.FingerprintPolicyPage:
         queue = find_queue(context, caller, request.queue)
         rules = context.engine.read(lambda reader: reader.fingerprint_policies(queue.id))
-        return shapes.FingerprintPolicyPage(items=[_record(queue.title, rule) for rule in rules])
+        limit, after = request.limit or limits.LIST_LIMIT_DEFAULT, request.cursor or ""
+        left = [_record(queue.title, rule) for rule in rules if rule.fingerprint > after]
+        more = left[limit - 1].fingerprint if len(left) > limit else None
+        return shapes.FingerprintPolicyPage(items=left[:limit], next_cursor=more)
 
     return Read(run)
 

@@ -181,9 +181,8 @@ def policy(
     --id or --fingerprint names it.
     """
     if fingerprint is None:
-        session.show_items(
-            "queue.dlq.policies", {"queue": queue}, JUDGED, limit=0, empty=f"no policies of {queue}"
-        )
+        request: dict[str, Any] = {"queue": queue}
+        session.show_items("queue.dlq.policies", request, JUDGED, limit=0, empty=f"no policies of {queue}")
         return
     if what is None:
         raise Refusal(USAGE, "the policy is missing", hint="Give retry, reject or hold.", code="POLICY")

@@ -85,9 +85,11 @@ class FingerprintPolicySet(Request, kw_only=True):
 
 
 class FingerprintPolicyList(Request, kw_only=True):
-    """The fingerprint policies of a queue; there are few."""
+    """Page through the fingerprint policies of a queue."""
 
     queue: QueueName
+    limit: ListLimit | None = None
+    cursor: Cursor | None = None
 
 
 class FingerprintPolicyRecord(Answer, kw_only=True):
@@ -102,9 +104,9 @@ class FingerprintPolicyRecord(Answer, kw_only=True):
 
 
 class FingerprintPolicyPage(Answer, kw_only=True):
-    """Every policy but ``retry``, by fingerprint."""
+    """A page of the policies other than ``retry``, by fingerprint."""
 
-    items: Annotated[list[FingerprintPolicyRecord], Meta(max_length=limits.FINGERPRINT_POLICIES_MAX)]
+    items: list[FingerprintPolicyRecord]
     next_cursor: str | None = None
 
 

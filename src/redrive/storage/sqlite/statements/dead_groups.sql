@@ -1,6 +1,6 @@
 -- purpose: a page of the causes of open dead letters, of a source and in a dead-letter queue
 -- index: open_by_origin, open_by_queue
-WITH matching AS (
+SELECT fingerprint, count(*), min(dead_ms), max(dead_ms), min(message_id) FROM (
     SELECT d.fingerprint, d.dead_ms, d.message_id FROM dead_letters d INDEXED BY open_by_origin
     WHERE d.origin = :queue AND d.closed_ms IS NULL
         AND (:reason IS NULL OR d.reason = :reason)
@@ -24,5 +24,4 @@ WITH matching AS (
         AND (:attempts_min IS NULL OR d.attempts >= :attempts_min)
         AND (:text IS NULL OR instr(d.error, CAST(:text AS BLOB)) > 0)
         AND (:message_ids IS NULL OR d.message_id IN (SELECT value FROM json_each(:message_ids))))
-SELECT fingerprint, count(*), min(dead_ms), max(dead_ms), min(message_id) FROM matching
 GROUP BY fingerprint ORDER BY count(*) DESC, coalesce(fingerprint, '') LIMIT :limit OFFSET :offset
