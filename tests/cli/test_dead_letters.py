@@ -115,6 +115,30 @@ def test_more_than_one_call_takes(redrive: Program, client: Any) -> None:
     assert (done.code, done.json["redriven"]) == (0, 1_500)
 
 
+def test_a_cause_is_judged(redrive: Program, client: Any) -> None:
+    """Set with a reason, listed, shown beside its group, kept out of --all, taken back."""
+    held, other = _die(client, "judged", "no such payment", "wrong currency")
+    first = redrive("dlq", "list", "judged", "--json").json["items"][0]
+    cause = first["fingerprint"]
+    assert first["message_id"] == held
+    assert "no policies of judged" in redrive("dlq", "policy", "judged").err
+    done = redrive("dlq", "policy", "judged", cause, "hold", "--reason", "the ledger team looks")
+    assert (done.code, done.out) == (0, f"{cause} in judged: hold\n")
+    [row] = redrive("dlq", "policy", "judged", "--json").json["items"]
+    assert (row["fingerprint"], row["policy"], row["reason"]) == (cause, "hold", "the ledger team looks")
+    assert cause in redrive("dlq", "policy", "judged").out
+    groups = redrive("dlq", "groups", "judged", "--json").json["items"]
+    policies = {group["fingerprint"]: group["policy"] for group in groups}
+    assert sorted(policies.values()) == ["hold", "retry"]
+    assert redrive("dlq", "redrive", "judged", "--all", "--json").json["redriven"] == 1
+    assert redrive("message", "show", other, "--json").json["state"] == "ready"
+    assert redrive("dlq", "redrive", "judged", "--fingerprint", cause, "--json").json["redriven"] == 1
+    assert redrive("dlq", "policy", "judged", cause, "retry").code == 0
+    assert redrive("dlq", "policy", "judged", "--json").json["items"] == []
+    audit = redrive("audit", "list", "--action", "dlq.policy", "--json").json["items"]
+    assert [row["reason"] for row in audit] == [None, "the ledger team looks"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -123,6 +147,10 @@ def test_more_than_one_call_takes(redrive: Program, client: Any) -> None:
         (["list", "night", "--reason", "bored"], 2, "reason must be one of"),
         (["show", "nope"], 1, "MESSAGE_NOT_FOUND"),
         (["redrive", "night", "--all", "--max", "0"], 2, "--max"),
+        (["policy", "nowhere"], 1, "QUEUE_NOT_FOUND"),
+        (["policy", "night", "0123456789abcdef"], 2, "the policy is missing"),
+        (["policy", "night", "0123456789abcdef", "drop"], 2, "policy must be one of"),
+        (["policy", "night", "what", "hold"], 2, "fingerprint must be 16 digits of 0-9 and a-f"),
     ],
 )
 def test_wrong_words(redrive: Program, words: list[str], code: int, said: str) -> None:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from redrive.domain import limits
 from redrive.domain.backoff import RetryPolicy
-from redrive.domain.decide import Case, admit, decide, repeats
+from redrive.domain.decide import Case, admit, cause, decide, repeats
 from redrive.domain.errors import Conflict, InvalidRequest, RedriveError, StaleReceipt
 from redrive.domain.facts import Change, Ended, Facts, Slot
-from redrive.domain.policy import QueuePolicy
+from redrive.domain.fingerprint import error_info, fingerprint
+from redrive.domain.policy import FingerprintPolicy, QueuePolicy
 from redrive.domain.states import TRANSITIONS, Event, IllegalTransition, State
 
 NOW = 1_800_000_000_000
@@ -182,3 +183,28 @@ def test_after_the_end_only_the_same_verb(event: Event, ended: Ended) -> None:
     else:
         with pytest.raises(StaleReceipt):
             admit(event, at_rest, "h", QueuePolicy())
+
+
+@pytest.mark.parametrize("policy", ["retry", "reject", "hold"])
+@pytest.mark.parametrize("event", [Event.NACK, Event.EXPIRE, Event.REJECT])
+def test_a_judged_cause_dies_at_its_first_failure(event: Event, policy: FingerprintPolicy) -> None:
+    """As a permanent failure would, but it ended as it ended; with ``retry`` it is tried again (control)."""
+    for fields in ({}, {"dead": True}, {"cancelled": True}):
+        decision = decide(Case(event, facts(**fields), QueuePolicy(), NOW, cause_policy=policy))
+        plain = decide(Case(event, facts(**fields), QueuePolicy(), NOW))
+        if fields or event is Event.REJECT or policy == "retry":
+            assert decision == plain
+        else:
+            assert decision.to is State.DEAD
+            assert decision.bury == ("lease_expired" if event is Event.EXPIRE else "rejected")
+            assert (decision.ended, decision.attempt_end) == (plain.ended, plain.attempt_end)
+
+
+def test_the_fingerprint_of_a_failure() -> None:
+    """That of its error; without one, that of what it would die of; other events have none."""
+    error = error_info({"type": "Boom", "message": "payment 7"})
+    assert error is not None
+    assert cause(Event.NACK, error) == cause(Event.EXPIRE, error) == error.fingerprint
+    assert cause(Event.NACK, None) == fingerprint("max_attempts", "")
+    assert cause(Event.EXPIRE, None) == fingerprint("lease_expired", "")
+    assert {cause(event, error) for event in Event if event not in (Event.NACK, Event.EXPIRE)} == {None}

@@ -159,6 +159,18 @@ _DEAD_LETTERS = (
         request=shapes.DeadLetterRedrive, answer=shapes.Redriven, idempotent=True, records_key=True,
         errors=(QueueNotFound, IdempotencyKeyReused, Conflict),
     ),
+    Capability(
+        id="queue.dlq.policies", method="GET", path="/v1/queue/dlq/policy/{queue}", scope="operate",
+        summary="List what a queue does with failures of certain fingerprints.",
+        request=shapes.FingerprintPolicyList, answer=shapes.FingerprintPolicyPage, idempotent=True,
+        errors=(QueueNotFound,),
+    ),
+    Capability(
+        id="queue.dlq.policy", method="POST", path="/v1/queue/dlq/policy/{queue}", scope="operate",
+        summary="Say what becomes of failures of one fingerprint: retry, reject or hold.",
+        request=shapes.FingerprintPolicySet, answer=shapes.FingerprintPolicyRecord, idempotent=True,
+        errors=(QueueNotFound, Conflict),
+    ),
 )  # fmt: skip
 
 _PLANS = (

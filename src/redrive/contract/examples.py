@@ -51,6 +51,11 @@ _DEAD: dict[str, Any] = {
 _GROUP: dict[str, Any] = {
     "fingerprint": "9b1c7e0d2a4f6853", "count": 1, "first_dead_at": _LATER, "last_dead_at": _LATER,
     "reason": "rejected", "error": _ERROR, "sample_message_id": _ID, "sample_job_key": _KEY,
+    "policy": "retry",
+}  # fmt: skip
+_HELD: dict[str, Any] = {
+    "queue": "settlement", "fingerprint": "9b1c7e0d2a4f6853", "policy": "hold",
+    "reason": "no such payment: the ledger team looks", "actor": "ops", "set_at": _AT,
 }  # fmt: skip
 _ESTIMATE: dict[str, Any] = {
     "count": 12000, "serial_seconds": 3000, "seconds_at_envelope": 600.25, "spare_per_second": 24.5,
@@ -136,6 +141,10 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                 "message_id": _OTHER, "reason": "in_use", "detail": "it is leased from the dead-letter queue",
             }],
         },
+    ),
+    "queue.dlq.policies": ({**_NAMED, "limit": 10}, _page(_HELD)),
+    "queue.dlq.policy": (
+        {name: _HELD[name] for name in ("queue", "fingerprint", "policy", "reason")}, _HELD,
     ),
     "redrive.plan.create": (
         {

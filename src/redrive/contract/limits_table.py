@@ -32,6 +32,7 @@ LIMITS: dict[str, Any] = {
     "key_bytes_max": limits.KEY_BYTES_MAX,
     "reason_chars_max": limits.REASON_CHARS_MAX,
     "error_bytes_max": limits.ERROR_BYTES_MAX,
+    "fingerprint_policies_max": limits.FINGERPRINT_POLICIES_MAX,
     "queue_name_chars_max": limits.QUEUE_NAME_CHARS_MAX,
     "derived_queue_name_chars_max": limits.DERIVED_QUEUE_NAME_CHARS_MAX,
     "headers_count_max": limits.HEADERS_COUNT_MAX,

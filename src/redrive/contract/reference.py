@@ -20,7 +20,7 @@ _PREFACE = Path(__file__).with_name("reference_preface.md")
 _SECTIONS = {
     "Queues": ("queue.create", "queue.message"),
     "Messages": ("queue.publish", "queue.cancel"),
-    "Dead letters": ("queue.dlq.list", "queue.dlq.redrive"),
+    "Dead letters": ("queue.dlq.list", "queue.dlq.policy"),
     "Redrive plans": ("redrive.plan.create", "redrive.estimate"),
     "Keys, audit, backup": ("account.keys.create", "admin.backup"),
 }

@@ -11,7 +11,8 @@ import msgspec
 from redrive.domain import limits
 from redrive.domain.errors import Conflict, InvalidRequest, StaleReceipt
 from redrive.domain.facts import AttemptEnd, Change, Decision, Ended, Facts, Reason, Slot
-from redrive.domain.policy import QueuePolicy
+from redrive.domain.fingerprint import ErrorInfo, fingerprint
+from redrive.domain.policy import FingerprintPolicy, QueuePolicy
 from redrive.domain.states import Event, State, check
 
 #: How a settle that came again is recognised: the verb, and the end that its first coming left behind.
@@ -69,7 +70,8 @@ class Case(msgspec.Struct, frozen=True, gc=False):
     """One event on one message: everything a rule may look at.
 
     ``draw`` is uniform in [0, 1); ``delay_ms`` overrides the backoff of a nack; ``visibility_ms`` is
-    extend's; ``reason`` is a reject's; ``grouped`` tells whether a redrive leads back into a FIFO group.
+    extend's; ``reason`` is a reject's; ``grouped`` tells whether a redrive leads back into a FIFO group;
+    ``cause_policy`` is what the queue does with failures of this fingerprint (see :func:`cause`).
     """
 
     event: Event
@@ -81,6 +83,18 @@ class Case(msgspec.Struct, frozen=True, gc=False):
     visibility_ms: int = 0
     reason: Reason | None = None
     grouped: bool = False
+    cause_policy: FingerprintPolicy = "retry"
+
+
+def cause(event: Event, error: ErrorInfo | None) -> str | None:
+    """The fingerprint by which a queue's policies know this failure; None: they have no say in the event.
+
+    A failure without an error has the fingerprint that it would die of: a lost lease, or a spent budget.
+    """
+    silent = _SILENT.get(event)
+    if silent is None:
+        return None
+    return error.fingerprint if error is not None else fingerprint(silent, "")
 
 
 def decide(case: Case) -> Decision:
@@ -141,9 +155,10 @@ def _fail(case: Case) -> Decision:
         return _back(case, now_ms + (case.delay_ms or 0), ended, end)
     if case.event is Event.REJECT:
         return _bury(case, case.reason or "rejected", ended, end)
-    if policy.budget_spent(facts.attempt):
-        reason: Reason = "lease_expired" if case.event is Event.EXPIRE else "max_attempts"
-        return _bury(case, reason, ended, end)
+    at_once = case.cause_policy != "retry"  # as if it had been permanent
+    if at_once or policy.budget_spent(facts.attempt):
+        reason: Reason = "rejected" if at_once else "max_attempts"
+        return _bury(case, "lease_expired" if case.event is Event.EXPIRE else reason, ended, end)
     wait = case.delay_ms
     if wait is None:
         wait = policy.retry_policy.delay_ms(facts.attempt, case.draw)
@@ -210,6 +225,7 @@ def _purge(_case: Case) -> Decision:
     return _gone("purged", "purged")
 
 
+_SILENT: dict[Event, Reason] = {Event.NACK: "max_attempts", Event.EXPIRE: "lease_expired"}
 _ENDS: dict[Event, tuple[Ended, AttemptEnd]] = {
     Event.NACK: (Ended.NACKED, "nacked"),
     Event.REJECT: (Ended.REJECTED, "rejected"),

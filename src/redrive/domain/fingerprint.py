@@ -1,30 +1,22 @@
 """Errors made comparable: clean text that every store accepts, and a stable fingerprint.
 
 A fingerprint is the normalised error type, code and place, with ids, numbers and addresses removed, so that
-12,000 failures of one cause are one group. Storing an error can never fail: NUL, lone surrogates and
-megabyte traces are cleaned and cut here, before any store sees them.
+12,000 failures of one cause are one group (:mod:`redrive.domain.causes` says what is left). Storing an error
+can never fail: NUL, lone surrogates and megabyte traces are cleaned and cut here, before any store sees them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from redrive.domain import limits
+from redrive.domain.causes import codes, place, stable_type, words
 
 CUT_MARKER = "\n… [cut]"
 
-_NOISE = (
-    (re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"), "<id>"),
-    (re.compile(r"0x[0-9a-fA-F]+"), "<addr>"),
-    (re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b"), "<ip>"),
-    (re.compile(r"'[^']{0,300}'|\"[^\"]{0,300}\""), "<text>"),
-    (re.compile(r"\b(?=\w*\d)\w+(?:[-:./]\w+)*\b"), "<n>"),
-    (re.compile(r"\s+"), " "),
-)
-_PLACE = re.compile(r'File "([^"]{1,500})", line \d+, in ([^\n]{1,200})')
+_HEAD_SHARE = 4  # of a stack that is too long, the part that its beginning gets
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +44,22 @@ def clean_text(text: str, bytes_max: int = limits.ERROR_BYTES_MAX) -> str:
     return raw[:room].decode("utf-8", "ignore") + CUT_MARKER
 
 
+def clean_stack(text: str, bytes_max: int) -> str:
+    """As :func:`clean_text`, but a stack that is too long keeps its end, or its last Python frame: the place
+    where it broke is there. The marker stands where something was cut."""
+    raw = text.replace("\x00", "\N{SYMBOL FOR NULL}").encode("utf-8", "replace")
+    if len(raw) <= bytes_max:
+        return raw.decode("utf-8")
+    head = bytes_max // _HEAD_SHARE
+    tail = bytes_max - head - len(CUT_MARKER.encode()) - 1
+    start = len(raw) - tail
+    frame = raw.rfind(b'File "', head, start + tail)  # behind it may stand a message of a megabyte
+    if head <= frame < start:
+        start = frame
+    kept = (raw[:head], raw[start : start + tail])
+    return f"{CUT_MARKER}\n".join(part.decode("utf-8", "ignore") for part in kept)
+
+
 def error_info(error: Any) -> ErrorInfo | None:
     """The contract's ``error`` (a string, ``{type, message, stack}`` or null) as clean, bounded text."""
     if error is None:
@@ -62,19 +70,15 @@ def error_info(error: Any) -> ErrorInfo | None:
         kind, message, stack = "", str(error), ""
     third = limits.ERROR_BYTES_MAX // 4
     return ErrorInfo(
-        clean_text(kind, 200) or "Error", clean_text(message, third), clean_text(stack, 2 * third)
+        clean_text(kind, 200) or "Error", clean_text(message, third), clean_stack(stack, 2 * third)
     )
 
 
 def fingerprint(error_type: str, message: str, stack: str = "") -> str:
-    """16 hexadecimal characters that are equal for failures of one cause, across workers and releases."""
-    place = ""
-    frames = _PLACE.findall(stack)
-    if frames:  # the innermost frame: file name without its folder, and function; never the line number
-        path, function = frames[-1]
-        place = f"{path.replace(chr(92), '/').rsplit('/', 1)[-1]}:{function.strip()}"
-    text = message[:2000].split("\n", 1)[0]
-    for pattern, token in _NOISE:
-        text = pattern.sub(token, text)
-    subject = f"{error_type}\n{place}\n{text.strip().lower()}"
+    """16 hexadecimal characters that are equal for failures of one cause, across workers and releases.
+
+    Made of the type, the codes that the message names, the innermost place, and the message's words. Stored
+    records and policies carry these values: a test pins some of them.
+    """
+    subject = f"{stable_type(error_type)}\n{place(stack)}\n{codes(message)}\n{words(message)}"
     return hashlib.sha256(subject.encode("utf-8", "replace")).hexdigest()[:16]

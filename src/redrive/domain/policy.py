@@ -10,6 +10,9 @@ from redrive.domain.backoff import RetryPolicy
 
 FifoOnDead = Literal["block", "continue"]
 RedrivePolicy = Literal["free", "review", "forbidden"]
+#: What becomes of a failure by its fingerprint: ``retry`` as ever; ``reject`` a dead letter at once; ``hold``
+#: that too, and no redrive takes it along that does not name it.
+FingerprintPolicy = Literal["retry", "reject", "hold"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,16 @@ from redrive.domain.abort import AbortRules
 from redrive.domain.envelope import Envelope
 from redrive.domain.errors import InvalidRequest, LimitExceeded, RedriveError
 from redrive.domain.plans import PlanState
-from redrive.domain.policy import QueuePolicy
+from redrive.domain.policy import FingerprintPolicy, QueuePolicy
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, find_queue, idempotent, known_dead
-from redrive.service.looking import error_record, payload_of, sound
+from redrive.service.fingerprints import policies_of
+from redrive.service.looking import cursor_number, error_record, payload_of, sound
 from redrive.service.work import Commit, Read
 from redrive.storage.plan_commands import MakePlan
 from redrive.storage.plans import Plan
 from redrive.storage.port import Reader
-from redrive.storage.values import DeadFilter, StoredMessage
-
-_GROUPS_MAX = 1_000
+from redrive.storage.values import DeadFilter, DeadGroup, DeadLetter, StoredMessage
 
 
 def listed(
@@ -61,35 +60,46 @@ def listed(
 def groups(
     context: Context, caller: Caller, request: shapes.DeadLetterGroups, _key: Idempotency | None
 ) -> Read:
-    """Open dead letters by fingerprint."""
+    """A page of the causes of open dead letters, the largest first."""
 
     def run() -> shapes.GroupList:
         known_dead(context, caller, request.queue)
         select = _filter(request, request.reason)
-        limit = request.limit or limits.LIST_LIMIT_DEFAULT
+        limit, seen = request.limit or limits.LIST_LIMIT_DEFAULT, cursor_number(request.cursor)
 
-        def look(reader: Reader) -> list[shapes.DeadLetterGroup]:
-            found = []
-            for group in reader.dead_groups(select, min(limit, _GROUPS_MAX)):
-                sample = reader.message(group.sample)
-                record = sample.record if sample else None
-                found.append(
-                    shapes.DeadLetterGroup(
-                        fingerprint=group.fingerprint,
-                        count=group.count,
-                        first_dead_at=rfc3339(group.first_ms),
-                        last_dead_at=rfc3339(group.last_ms),
-                        reason=group.reason,
-                        error=error_record(record.error) if record else None,
-                        sample_message_id=group.sample,
-                        sample_job_key=record.job_key if record else group.sample,
-                    )
-                )
-            return found
+        def look(reader: Reader) -> shapes.GroupList:
+            groups = reader.dead_groups(select, limit + 1, seen)
+            samples = [(group, _open(reader, group.sample)) for group in groups[:limit]]
+            policies = policies_of(reader, {record.origin for _, record in samples if record.origin})
+            return shapes.GroupList(
+                items=[
+                    _group(group, record, policies.get((record.origin or "", record.fingerprint or "")))
+                    for group, record in samples
+                ],
+                next_cursor=str(seen + limit) if len(groups) > limit else None,
+            )
 
-        return shapes.GroupList(items=context.engine.read(look))
+        return context.engine.read(look)
 
     return Read(run)
+
+
+def _open(reader: Reader, message_id: str) -> DeadLetter:
+    return next(record for record in reader.records(message_id) if record.closed_ms is None)
+
+
+def _group(group: DeadGroup, sample: DeadLetter, policy: FingerprintPolicy | None) -> shapes.DeadLetterGroup:
+    return shapes.DeadLetterGroup(
+        fingerprint=group.fingerprint,
+        count=group.count,
+        first_dead_at=rfc3339(group.first_ms),
+        last_dead_at=rfc3339(group.last_ms),
+        reason=sample.reason,
+        error=error_record(sample.error),
+        sample_message_id=group.sample,
+        sample_job_key=sample.job_key,
+        policy=policy or "retry",
+    )
 
 
 def redrive(

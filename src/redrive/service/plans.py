@@ -205,7 +205,7 @@ def estimated(
     def run() -> shapes.EstimateRecord:
         known_dead(context, caller, request.queue)
         select, most = selected(request.queue, request.select), _members_max(request.select)
-        count = sum(len(page) for page in _pages(context, select, caller.patterns, most))
+        count = sum(len(page) for page in _pages(context, select.for_redrive(), caller.patterns, most))
         envelope = enveloped(request.envelope)
         return context.engine.read(
             lambda reader: _estimate_record(estimate(count, envelope, measured(reader, request.queue)))
@@ -250,7 +250,7 @@ def _dry_run(context: Context, plan: Plan) -> shapes.PlanRecord:
     ids: list[str] = []
     groups: dict[tuple[str | None, str, str | None], int] = {}
     count, oldest, newest = 0, None, None
-    for page in _pages(context, plan.select, plan.patterns, plan.members_max):
+    for page in _pages(context, plan.select.for_redrive(), plan.patterns, plan.members_max):
         for record in page:
             cause = (record.fingerprint, record.reason, record.error_type)
             if cause in groups or len(groups) < _GROUPS_MAX:
@@ -309,7 +309,8 @@ def _record(reader: Reader, plan: Plan, counts: dict[str, int] | None = None) ->
 
 def _selection(plan: Plan) -> dict[str, Any]:
     given = msgspec.to_builtins(plan.select)
-    told = {name: value for name, value in given.items() if value is not None and name != "queue"}
+    unsaid = ("queue", "without_held")
+    told = {name: value for name, value in given.items() if value is not None and name not in unsaid}
     for name in ("since", "until"):
         at = told.pop(f"{name}_ms", None)
         if at is not None:

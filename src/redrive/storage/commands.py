@@ -12,6 +12,7 @@ import msgspec
 
 from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import ErrorInfo
+from redrive.domain.policy import FingerprintPolicy
 from redrive.storage.values import AuditRow, Claimed, KeyRow, Queue, QueueState, Type
 
 Visible = Callable[[str], bool]
@@ -212,6 +213,16 @@ class UpdateQueue(Command):
     settings: dict[str, object]
     dead_letter_queue: str | None = None
     audit: AuditRow | None = None
+
+
+class SetFingerprintPolicy(Command):
+    """→ ``FingerprintRule``: what holds from now on, ``retry`` where none is stored any more."""
+
+    name: str
+    fingerprint: str
+    policy: FingerprintPolicy
+    reason: str | None
+    audit: AuditRow
 
 
 class SetQueueState(Command):

@@ -23,6 +23,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     Group,
     KeyRow,
     NewMessage,
@@ -123,11 +124,23 @@ class Transaction(PlanTransaction, Protocol):
         ...
 
     def remove_queue(self, queue_id: int) -> None:
-        """Delete the row with its groups, deduplication and statistics; its messages must be gone."""
+        """Delete the row with its groups, policies, deduplication and statistics; its messages are gone."""
         ...
 
     def queues_naming(self, dead_letter_queue: str) -> list[str]:
         """Names of the queues that name this one explicitly as their dead-letter queue."""
+        ...
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        """The queue's fingerprint policies, by fingerprint; the queue is locked, so that they stay."""
+        ...
+
+    def put_fingerprint_policy(self, queue_id: int, rule: FingerprintRule) -> None:
+        """Set the policy of one fingerprint; the queue is held alone."""
+        ...
+
+    def drop_fingerprint_policy(self, queue_id: int, fingerprint: str) -> None:
+        """Take it back, if it is there; the queue is held alone."""
         ...
 
     # -- FIFO groups
@@ -306,6 +319,10 @@ class Reader(PlanReader, Protocol):
         """Names of queues that are being deleted."""
         ...
 
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        """The queue's fingerprint policies, by fingerprint."""
+        ...
+
     def counts(self, queue: Queue) -> QueueCounts:
         """What the queue holds now, counted."""
         ...
@@ -344,8 +361,8 @@ class Reader(PlanReader, Protocol):
         """As ``dead_page``, the records alone."""
         ...
 
-    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        """Open dead letters by fingerprint, largest group first."""
+    def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
+        """Open dead letters by fingerprint, largest group first, after ``offset`` of them."""
         ...
 
     def keys(self) -> list[KeyRow]:

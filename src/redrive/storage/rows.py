@@ -29,11 +29,10 @@ def policy_text(policy: QueuePolicy) -> str:
 
 def queue_from(row: Row) -> Queue:
     """The columns of ``queues`` in their order."""
-    number, name, kind, state, policy, dead, implicit, holds_dead, created_ms, tokens, tokens_at_ms = row
+    number, name, kind, state, policy, dead, implicit, holds_dead, *rest = row
     return Queue(
-        number, name, kind, state, policy_from(policy), dead, bool(implicit), bool(holds_dead), created_ms,
-        tokens, tokens_at_ms,
-    )  # fmt: skip
+        number, name, kind, state, policy_from(policy), dead, bool(implicit), bool(holds_dead), *rest
+    )
 
 
 def facts_from(row: Row) -> Facts:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
 from redrive.domain import limits
 from redrive.domain.facts import AttemptEnd, Facts, Reason
-from redrive.domain.policy import QueuePolicy
+from redrive.domain.policy import FingerprintPolicy, QueuePolicy
 
 Type = Literal["standard", "fifo"]
 Kind = Literal["standard", "fifo", "unset"]  # unset: made by a consume; the first message or create decides
@@ -24,7 +23,7 @@ class Queue(msgspec.Struct):
     """One queue row. ``dead_letter_queue`` is an explicit name or None (then ``<name>.dlq``, on first use).
 
     ``holds_dead``: this queue is (or was made as) a dead-letter queue. ``tokens``/``tokens_at_ms`` are the
-    allowance of ``max_per_second``.
+    allowance of ``max_per_second``. ``policy_count``: so many fingerprint policies; 0: none need be read.
     """
 
     id: int
@@ -38,6 +37,7 @@ class Queue(msgspec.Struct):
     created_ms: int
     tokens: float = 1.0
     tokens_at_ms: int = 0
+    policy_count: int = 0
 
     @property
     def title(self) -> str:
@@ -65,6 +65,16 @@ class Queue(msgspec.Struct):
         if self.dead_letter_queue:
             return self.dead_letter_queue
         return self.name if self.holds_dead else f"{self.title}.dlq"
+
+
+class FingerprintRule(msgspec.Struct, frozen=True):
+    """What a queue does with failures of one fingerprint; ``retry`` is never stored. ``actor`` set it."""
+
+    fingerprint: str
+    policy: FingerprintPolicy
+    reason: str | None
+    actor: str
+    set_ms: int
 
 
 class Group(msgspec.Struct):
@@ -224,7 +234,10 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which open dead-letter records: ``queue`` is the source's name or the dead-letter queue's own."""
+    """Which open dead-letter records: ``queue`` is the source's name or the dead-letter queue's own.
+
+    ``without_held`` leaves out those whose source holds their fingerprint.
+    """
 
     queue: str
     message_ids: tuple[str, ...] | None = None
@@ -236,6 +249,12 @@ class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
     until_ms: int | None = None
     attempts_min: int | None = None
     text: str | None = None
+    without_held: bool = False
+
+    def for_redrive(self) -> DeadFilter:
+        """What a redrive by this filter takes: held ones only where ids or their fingerprint name them."""
+        named = self.message_ids is not None or self.fingerprint is not None
+        return msgspec.structs.replace(self, without_held=not named)
 
 
 class StoredMessage(msgspec.Struct):
@@ -265,8 +284,6 @@ class DeadGroup(msgspec.Struct):
     """Open dead letters of one fingerprint."""
 
     fingerprint: str | None
-    reason: str
-    error_type: str | None
     count: int
     first_ms: int
     last_ms: int
@@ -343,19 +360,3 @@ def is_sound(
         return body_hash(message_id, job_key, headers, body) == checksum
     except (AttributeError, TypeError):
         return False
-
-
-def merged_groups(groups: Iterable[DeadGroup], limit: int) -> list[DeadGroup]:
-    """Groups of one cause that were counted apart, made one; largest first."""
-    merged: dict[tuple[str | None, str, str | None], DeadGroup] = {}
-    for group in groups:
-        known = merged.setdefault((group.fingerprint, group.reason, group.error_type), group)
-        if known is not group:
-            known.count += group.count
-            known.sample = min(known.sample, group.sample)
-            known.first_ms = min(known.first_ms, group.first_ms)
-            known.last_ms = max(known.last_ms, group.last_ms)
-    order = sorted(
-        merged.values(), key=lambda g: (-g.count, g.fingerprint or "", g.error_type or "", g.reason)
-    )
-    return order[:limit]

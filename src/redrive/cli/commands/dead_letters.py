@@ -10,7 +10,7 @@ from redrive.cli.failures import NO, USAGE, Refusal
 from redrive.cli.output import Column, note, progress
 from redrive.cli.session import LIMIT, Limit, Options, Session, command
 
-app = typer.Typer(help="Dead letters: list, groups, show, redrive.", no_args_is_help=True)
+app = typer.Typer(help="Dead letters: list, groups, show, redrive, policy.", no_args_is_help=True)
 
 Queue = Annotated[str, typer.Argument(help="The source queue, or its dead-letter queue.", metavar="QUEUE")]
 SELECT: Final[Options] = {
@@ -52,7 +52,9 @@ GROUPED: Final[tuple[Column, ...]] = (
     "first_dead_at",
     "last_dead_at",
     "sample_message_id",
+    "policy",
 )
+JUDGED: Final[tuple[Column, ...]] = ("fingerprint", "policy", "reason", "actor", "set_at")
 
 
 ATTEMPTS: Final[tuple[Column, ...]] = (
@@ -161,6 +163,33 @@ def redrive(
             note(f"{more} more were skipped")
     if not redriven:
         raise typer.Exit(NO)
+
+
+@command(app, "policy")
+def policy(
+    session: Session,
+    queue: Annotated[str, typer.Argument(help="The source queue.", metavar="QUEUE")],
+    fingerprint: Annotated[
+        str | None, typer.Argument(help="Of one cause (see dlq groups).", metavar="FINGERPRINT")
+    ] = None,
+    what: Annotated[str | None, typer.Argument(help="retry, reject or hold.", metavar="POLICY")] = None,
+    reason: Reason = None,
+) -> None:
+    """Say what becomes of failures of one cause; with the queue alone: list what was said.
+
+    retry: as ever. reject: dead at the first failure. hold: that too, and no redrive takes it along unless
+    --id or --fingerprint names it.
+    """
+    if fingerprint is None:
+        request: dict[str, Any] = {"queue": queue}
+        session.show_items("queue.dlq.policies", request, JUDGED, limit=0, empty=f"no policies of {queue}")
+        return
+    if what is None:
+        raise Refusal(USAGE, "the policy is missing", hint="Give retry, reject or hold.", code="POLICY")
+    request = {"queue": queue, "fingerprint": fingerprint, "policy": what, "reason": reason}
+    session.do(
+        "queue.dlq.policy", request, lambda done: f"{done['fingerprint']} in {queue}: {done['policy']}"
+    )
 
 
 def _error(error: Any) -> str:

@@ -20,6 +20,7 @@ from redrive.contract.shapes.bounds import (
 from redrive.contract.shapes.messages import ErrorRecord
 from redrive.domain import limits
 from redrive.domain.facts import Obstacle
+from redrive.domain.policy import FingerprintPolicy
 
 DeadReason = Literal["max_attempts", "rejected", "lease_expired", "undecodable", "expired", "checksum"]
 DEAD_REASONS: tuple[str, ...] = (
@@ -68,6 +69,47 @@ class DeadLetterRedrive(DeadLetterFilter, kw_only=True):
     dead_reason: DeadReason | None = None
 
 
+class FingerprintPolicySet(Request, kw_only=True):
+    """What becomes of failures of one fingerprint in ``queue``, the source: ``retry`` as ever (takes another
+    policy back), ``reject`` a dead letter at the first failure, ``hold`` that too, and no redrive takes it
+    along that does not name its fingerprint or its message_id.
+    """
+
+    queue: QueueName
+    fingerprint: Annotated[
+        str,
+        Meta(min_length=1, max_length=limits.FINGERPRINT_CHARACTERS, description="As dlq/groups shows it."),
+    ]
+    policy: FingerprintPolicy
+    reason: Reason | None = None
+
+
+class FingerprintPolicyList(Request, kw_only=True):
+    """Page through the fingerprint policies of a queue."""
+
+    queue: QueueName
+    limit: ListLimit | None = None
+    cursor: Cursor | None = None
+
+
+class FingerprintPolicyRecord(Answer, kw_only=True):
+    """The policy of one fingerprint: who set it, when, and why."""
+
+    queue: str
+    fingerprint: str
+    policy: FingerprintPolicy
+    reason: str | None
+    actor: str
+    set_at: str
+
+
+class FingerprintPolicyPage(Answer, kw_only=True):
+    """A page of the policies other than ``retry``, by fingerprint."""
+
+    items: list[FingerprintPolicyRecord]
+    next_cursor: str | None = None
+
+
 class DeadLetterItem(Answer, kw_only=True):
     """A dead letter with why; ``origin`` is the source queue, null when published there by hand."""
 
@@ -100,7 +142,9 @@ class DeadLetterPage(Answer, kw_only=True):
 
 
 class DeadLetterGroup(Answer, kw_only=True):
-    """The dead letters of one fingerprint: how many, when first and last, one of them."""
+    """The dead letters of one fingerprint: how many, when first and last. ``reason`` and ``error`` are those
+    of the sample, ``policy`` is what its queue does with such failures.
+    """
 
     fingerprint: str | None
     count: int
@@ -110,6 +154,7 @@ class DeadLetterGroup(Answer, kw_only=True):
     error: ErrorRecord | None
     sample_message_id: str
     sample_job_key: str
+    policy: FingerprintPolicy
 
 
 class GroupList(Answer, kw_only=True):

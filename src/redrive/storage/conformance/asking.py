@@ -10,13 +10,14 @@ from redrive.domain.envelope import Envelope
 from redrive.domain.errors import RedriveError
 from redrive.domain.fingerprint import error_info
 from redrive.domain.plans import PlanState
+from redrive.domain.policy import FingerprintPolicy
 from redrive.domain.standing import STANDINGS, Shown, shown
 from redrive.storage import commands as c
 from redrive.storage.conformance.rig import Rig
 from redrive.storage.plan_commands import MakePlan
 from redrive.storage.plans import Plan
 from redrive.storage.port import Reader
-from redrive.storage.values import DeadFilter, QueueCounts
+from redrive.storage.values import AuditRow, DeadFilter, QueueCounts
 
 
 def refused(kind: type[RedriveError], action: Any, *arguments: Any, **fields: Any) -> RedriveError:
@@ -60,6 +61,14 @@ def redrive(
         start=start, **more,
     )  # fmt: skip
     return MakePlan(plan)
+
+
+def set_policy(
+    queue: str, fingerprint: str, policy: FingerprintPolicy, reason: str | None = None
+) -> c.SetFingerprintPolicy:
+    """A fingerprint policy, set by the rig."""
+    audit = AuditRow(0, "rig", "dlq.policy", queue, reason, None, "done")
+    return c.SetFingerprintPolicy(queue, fingerprint, policy, reason, audit)
 
 
 def states(rig: Rig, queue: str = "jobs") -> dict[str, Shown]:

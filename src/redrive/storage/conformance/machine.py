@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from redrive.domain.errors import RedriveError
-from redrive.domain.fingerprint import error_info
+from redrive.domain.fingerprint import error_info, fingerprint
+from redrive.domain.policy import FingerprintPolicy
 from redrive.domain.states import TRANSITIONS, Event, State
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import redrive, states
+from redrive.storage.conformance.asking import redrive, set_policy, states
 from redrive.storage.conformance.picture import picture, plain
 from redrive.storage.conformance.rig import Clock, Rig, Transition, damage_memory
 from redrive.storage.execute import Outcome
@@ -29,6 +30,7 @@ NAMES = st.sampled_from([*QUEUES, *DEAD_LETTER_QUEUES])
 GROUPS = st.sampled_from(["a", "b"])
 VERBS = ("ack", "nack", "now", "reject", "extend", "drop", "release", "cancel")
 _ERROR = error_info({"type": "Boom", "message": "payment 7 failed", "stack": ""})
+_CAUSE = fingerprint("Boom", "payment 7 failed")
 _LOG = logging.getLogger("redrive.storage")
 
 
@@ -279,6 +281,17 @@ class EngineMachine(RuleBasedStateMachine):
     def pause(self, queue: str, state: QueueState) -> None:
         """Pause or resume."""
         self.both(c.SetQueueState(queue, state))
+
+    @rule(
+        queue=st.sampled_from([*QUEUES, "plain", "plain.dlq"]),
+        cause=st.sampled_from(
+            [_CAUSE, _CAUSE, fingerprint("max_attempts", ""), fingerprint("lease_expired", "")]
+        ),
+        policy=st.sampled_from(["reject", "hold", "hold", "retry"]),
+    )
+    def judge_a_cause(self, queue: str, cause: str, policy: FingerprintPolicy) -> None:
+        """Set what becomes of failures of one fingerprint."""
+        self.both(set_policy(queue, cause, policy))
 
     @rule(policy=st.sampled_from(["block", "continue"]))
     def change_policy(self, policy: str) -> None:

@@ -35,6 +35,7 @@ def picture(reader: Reader, message_ids: Sequence[str]) -> list[Any]:
     for queue in reader.queue_page("", 100):
         shown.append(plain(queue))
         shown.append(plain(reader.counts(queue)))
+        shown.append(plain(reader.fingerprint_policies(queue.id)))
         messages = [plain(message) for message in reader.messages(queue, None, None, 0, 1000)]
         shown.append(sorted(messages, key=lambda message: str(message["facts"]["message_id"])))
         select = DeadFilter(queue=queue.name)

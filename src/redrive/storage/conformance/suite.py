@@ -7,6 +7,7 @@ from redrive.storage.conformance.dead_letters import DeadLettersScenarios
 from redrive.storage.conformance.delivery import DeliveryScenarios
 from redrive.storage.conformance.evidence import EvidenceScenarios
 from redrive.storage.conformance.fifo import FifoScenarios
+from redrive.storage.conformance.fingerprints import FingerprintScenarios
 from redrive.storage.conformance.hostile import HostileScenarios
 from redrive.storage.conformance.plans import PlanScenarios
 from redrive.storage.conformance.queues import QueuesScenarios
@@ -20,6 +21,7 @@ class EngineConformance(
     BudgetScenarios,
     DeadLettersScenarios,
     FifoScenarios,
+    FingerprintScenarios,
     PlanScenarios,
     QueuesScenarios,
     EvidenceScenarios,

@@ -19,12 +19,13 @@ from redrive.storage.commands import (
     Publish,
     Purge,
     PutKey,
+    SetFingerprintPolicy,
     SetQueueState,
     Tick,
     UpdateQueue,
     WriteAudit,
 )  # fmt: skip
-from redrive.storage.execute import plans, queues, upkeep
+from redrive.storage.execute import fingerprints, plans, queues, upkeep
 from redrive.storage.execute.lease import lease
 from redrive.storage.execute.publish import publish
 from redrive.storage.execute.settle import Deferred, quick_acks, settle
@@ -72,10 +73,12 @@ _QUEUES: dict[type[Command], Callable[[Workspace, Any], object]] = {
     CreateQueue: queues.create,
     UpdateQueue: queues.update,
     SetQueueState: queues.set_state,
+    SetFingerprintPolicy: fingerprints.set_policy,
     PutKey: _put_key,
     WriteAudit: _write_audit,
 }
-_CHANGES, _NAMING = UpdateQueue | SetQueueState | CreateQueue, UpdateQueue | CreateQueue
+_NAMING = UpdateQueue | CreateQueue
+_CHANGES = _NAMING | SetQueueState | SetFingerprintPolicy
 _REDRIVE: dict[type[Command], Callable[[Workspace, Any], object]] = {
     MakePlan: plans.make,
     SealPlan: plans.seal,

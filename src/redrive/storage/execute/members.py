@@ -10,6 +10,7 @@ from redrive.domain.decide import Case, decide
 from redrive.domain.facts import Facts, Obstacle, Slot
 from redrive.domain.merge_patch import merged
 from redrive.domain.states import Event
+from redrive.storage.execute.fingerprints import policy_of
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.workspace import Workspace
 from redrive.storage.plans import Plan, PlanItem
@@ -53,6 +54,9 @@ def _forbidden(work: Workspace, plan: Plan, facts: Facts, origin: str) -> Why | 
         return "skipped", f"redrive_policy of {origin} is forbidden"
     if facts.redriven >= policy.max_redrives:
         return "skipped", f"it was redriven {facts.redriven} times; max_redrives of {origin} allows no more"
+    held = work.open_records[facts.message_id].fingerprint
+    if plan.select.without_held and policy_of(work, target, held) == "hold":  # since the plan was frozen
+        return "skipped", f"{origin} holds fingerprint {held}: name it, or message_ids"
     if policy.redrive_policy == "review" and not (plan.select.message_ids and plan.reason):
         return "skipped", f"redrive_policy of {origin} is review: name message_ids and a reason"
     return None

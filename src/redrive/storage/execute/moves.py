@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from redrive.domain.decide import cause
 from redrive.domain.facts import Change, Decision, Facts, Slot
 from redrive.domain.fingerprint import ErrorInfo, fingerprint
 from redrive.domain.states import Event, State
@@ -41,12 +42,12 @@ def carry_out(
         facts.cancelled = facts.cancelled or event is Event.CANCEL
         work.mark(facts, Change.TOUCH)
         return
-    _end_attempt(work, facts, decision, error)
+    _end_attempt(work, event, facts, decision, error)
     _give_up_head(work, facts)
     if decision.change is Change.REMOVE:
         _remove(work, facts, decision)
     elif decision.bury is not None:
-        _bury(work, facts, decision, error)
+        _bury(work, event, facts, decision, error)
     elif decision.change is Change.TRANSFER:
         _unbury(work, facts, decision)
     else:
@@ -57,7 +58,9 @@ def carry_out(
         work.mark(facts, Change.RESCHEDULE)
 
 
-def _end_attempt(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | None) -> None:
+def _end_attempt(
+    work: Workspace, event: Event, facts: Facts, decision: Decision, error: ErrorInfo | None
+) -> None:
     if decision.attempt_end is None:
         return
     facts.first_failed_ms = facts.first_failed_ms or work.now_ms
@@ -67,7 +70,7 @@ def _end_attempt(work: Workspace, facts: Facts, decision: Decision, error: Error
             facts,
             failed=True,
             rejected=decision.bury == "rejected",
-            fingerprint=_cause(decision, error),
+            fingerprint=_cause(event, decision, error),
         )
     work.attempts.append(
         Attempt(
@@ -145,7 +148,7 @@ def _remove(work: Workspace, facts: Facts, decision: Decision) -> None:
     work.mark(facts, Change.REMOVE)
 
 
-def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | None) -> None:
+def _bury(work: Workspace, event: Event, facts: Facts, decision: Decision, error: ErrorInfo | None) -> None:
     """Move to the dead-letter queue, with a record of why."""
     assert decision.bury is not None
     source = work.queue_of(facts)
@@ -179,7 +182,7 @@ def _bury(work: Workspace, facts: Facts, decision: Decision, error: ErrorInfo | 
         reason=decision.bury,
         error_type=error.type if error else None,
         error=error_bytes(error),
-        fingerprint=_cause(decision, error),
+        fingerprint=_cause(event, decision, error),
         attempts=facts.attempt,
         first_failed_ms=facts.first_failed_ms or work.now_ms,
         dead_ms=work.now_ms,
@@ -239,11 +242,13 @@ def _close(work: Workspace, record: DeadLetter, how: str) -> None:
         work.mark_group(group)
 
 
-def _cause(decision: Decision, error: ErrorInfo | None) -> str | None:
+def _cause(event: Event, decision: Decision, error: ErrorInfo | None) -> str | None:
     """The fingerprint of a failure; without an error, of the way in which the message died."""
     if error is not None:
         return error.fingerprint
-    return None if decision.bury is None else fingerprint(decision.bury, "")
+    if decision.bury is None:
+        return None
+    return cause(event, None) or fingerprint(decision.bury, "")  # whatever a policy made of it
 
 
 def _tell_plan(work: Workspace, facts: Facts, **verdict: Any) -> None:

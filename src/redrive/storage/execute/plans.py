@@ -41,7 +41,7 @@ _VERDICTS_MAX = 10_000  # of one window, that are counted
 
 def make(work: Workspace, command: MakePlan) -> PlanMade:
     """A plan over the selected records. What fits into one transaction is frozen, and runs, at once."""
-    asked = command.plan
+    asked = msgspec.structs.replace(command.plan, select=command.plan.select.for_redrive())
     answers, resource = Answers(work), 0
     if command.idempotent is not None:
         work.load_queues([asked.queue])

@@ -25,17 +25,19 @@ from redrive.storage.commands import (
     Purge,
     Reject,
     Release,
+    SetFingerprintPolicy,
     SetQueueState,
     Settle,
     Settled,
     UpdateQueue,
     Visible,
 )
+from redrive.storage.execute.fingerprints import policy_of_failure
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.publish import published_groups
 from redrive.storage.execute.workspace import Workspace
 
-_BEFORE_PUBLISH = Expire | Age | Purge | CreateQueue | UpdateQueue | SetQueueState
+_BEFORE_PUBLISH = Expire | Age | Purge | CreateQueue | UpdateQueue | SetQueueState | SetFingerprintPolicy
 
 
 class Deferred(msgspec.Struct, frozen=True):
@@ -165,7 +167,16 @@ def _one(work: Workspace, command: Settle | Cancel) -> object:
     if command.handle is None:
         work.stats[facts.queue_id].unfenced += 1
     if not repeats(event, facts):
-        case = Case(event, facts, policy, work.now_ms, work.source.draw(), **case_fields)  # type: ignore[arg-type]
+        says = policy_of_failure(work, event, facts, error)
+        case = Case(
+            event,
+            facts,
+            policy,
+            work.now_ms,
+            work.source.draw(),
+            cause_policy=says,
+            **case_fields,  # type: ignore[arg-type]
+        )
         carry_out(work, event, facts, decide(case), error)
     return _answer(work, facts)
 

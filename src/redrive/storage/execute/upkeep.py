@@ -9,6 +9,7 @@ from redrive.domain.decide import Case, decide
 from redrive.domain.facts import Facts
 from redrive.domain.states import Event
 from redrive.storage.commands import Age, Expire, Prune, Tick
+from redrive.storage.execute.fingerprints import policy_of_failure
 from redrive.storage.execute.idempotency import slot_floor
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.workspace import Workspace
@@ -37,8 +38,11 @@ def age(work: Workspace, command: Age) -> int:
 
 
 def _happen(work: Workspace, event: Event, facts: Facts) -> None:
-    policy = work.queue_of(facts).policy
-    carry_out(work, event, facts, decide(Case(event, facts, policy, work.now_ms, work.source.draw())))
+    case = Case(
+        event, facts, work.queue_of(facts).policy, work.now_ms, work.source.draw(),
+        cause_policy=policy_of_failure(work, event, facts),
+    )  # fmt: skip
+    carry_out(work, event, facts, decide(case))
 
 
 def catch_up(tx: Transaction) -> int:

@@ -18,6 +18,7 @@ from redrive.storage.values import (
     Attempt,
     Claimed,
     DeadLetter,
+    FingerprintRule,
     Group,
     Kind,
     NewMessage,
@@ -66,6 +67,7 @@ class Workspace:
         self.observe = observe
         self.by_name: dict[str, Queue] = {}
         self.by_id: dict[int, Queue] = {}
+        self._rules: dict[int, dict[str, FingerprintRule]] = {}
         self.facts: dict[str, Facts | None] = {}
         self.busy: set[str] = set()
         self.stats: defaultdict[int, StatsDelta] = defaultdict(StatsDelta)
@@ -100,6 +102,14 @@ class Workspace:
             queue = self.tx.queues_by_id([facts.queue_id])[facts.queue_id]
             self.keep_queue(queue)
         return queue
+
+    def fingerprint_rules(self, queue: Queue) -> dict[str, FingerprintRule]:
+        """The queue's policies by fingerprint; of a queue that has none nothing is read."""
+        rules = self._rules.get(queue.id)
+        if rules is None:
+            found = self.tx.fingerprint_policies(queue.id) if queue.policy_count else []
+            rules = self._rules[queue.id] = {rule.fingerprint: rule for rule in found}
+        return rules
 
     def keep_queue(self, queue: Queue) -> Queue:
         """Remember a queue that was read or made."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from redrive.domain.facts import Slot
 from redrive.domain.standing import Shown, shown
 from redrive.storage.memory.plans import MemoryPlanReader
-from redrive.storage.memory.select import matching_dead
+from redrive.storage.memory.select import matching_dead, policies_of
 from redrive.storage.memory.tables import Row, Tables
 from redrive.storage.values import (
     Attempt,
@@ -15,12 +15,12 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Queue,
     QueueCounts,
     StoredMessage,
     Tombstone,
-    merged_groups,
 )  # fmt: skip
 
 
@@ -40,6 +40,9 @@ class MemoryReader(MemoryPlanReader):
 
     def deleting(self, limit: int) -> list[str]:
         return [queue.name for queue in self._t.queues.values() if queue.state == "deleting"][:limit]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return policies_of(self._t, queue_id)
 
     def counts(self, queue: Queue) -> QueueCounts:
         counts = QueueCounts()
@@ -118,12 +121,16 @@ class MemoryReader(MemoryPlanReader):
     def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
         return [r for r in matching_dead(self._t, select) if (r.dead_ms, r.message_id) > after][:limit]
 
-    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        each = (
-            DeadGroup(d.fingerprint, d.reason, d.error_type, 1, d.dead_ms, d.dead_ms, d.message_id)
-            for d in matching_dead(self._t, select)
-        )
-        return merged_groups(each, limit)
+    def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
+        groups: dict[str | None, list[DeadLetter]] = {}
+        for record in matching_dead(self._t, select):  # oldest first
+            groups.setdefault(record.fingerprint, []).append(record)
+        found = [
+            DeadGroup(mark, len(each), each[0].dead_ms, each[-1].dead_ms, min(d.message_id for d in each))
+            for mark, each in groups.items()
+        ]
+        found.sort(key=lambda group: (-group.count, group.fingerprint or ""))
+        return found[offset : offset + limit]
 
     def keys(self) -> list[KeyRow]:
         return sorted(self._t.keys.values(), key=lambda row: row.created_ms)

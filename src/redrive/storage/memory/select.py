@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from redrive.domain.facts import Ended
 from redrive.storage.memory.tables import Row, Tables
-from redrive.storage.values import DeadFilter, DeadLetter
+from redrive.storage.values import DeadFilter, DeadLetter, FingerprintRule
 
 
 def matching_dead(tables: Tables, select: DeadFilter) -> list[DeadLetter]:
@@ -18,8 +18,22 @@ def matching_dead(tables: Tables, select: DeadFilter) -> list[DeadLetter]:
         if record.closed_ms is None
         and (record.origin == select.queue or record.dlq_id in dlq_ids)
         and _matches(record, select)
+        and not (select.without_held and _held(tables, record))
     ]
     return sorted(rows, key=lambda record: (record.dead_ms, record.message_id))
+
+
+def policies_of(tables: Tables, queue_id: int) -> list[FingerprintRule]:
+    """A queue's fingerprint policies, by fingerprint."""
+    rows = (rule for (number, _), rule in tables.policies.items() if number == queue_id)
+    return sorted(rows, key=lambda rule: rule.fingerprint)
+
+
+def _held(tables: Tables, record: DeadLetter) -> bool:
+    """Whether the record's source holds its fingerprint."""
+    sources = (queue for queue in tables.queues.values() if queue.name == record.origin)
+    rules = (rule for queue in sources for rule in policies_of(tables, queue.id))
+    return any(rule.fingerprint == record.fingerprint and rule.policy == "hold" for rule in rules)
 
 
 def _matches(record: DeadLetter, select: DeadFilter) -> bool:

@@ -13,6 +13,7 @@ from redrive.storage.values import (
     Attempt,
     AuditRow,
     DeadLetter,
+    FingerprintRule,
     Group,
     KeyRow,
     Queue,
@@ -41,6 +42,7 @@ class Tables:
         self.messages: dict[int, Row] = {}
         self.numbers: dict[str, int] = {}  # message id → number
         self.queues: dict[int, Queue] = {}
+        self.policies: dict[tuple[int, str], FingerprintRule] = {}  # (queue id, fingerprint) → policy
         self.groups: dict[int, Group] = {}
         self.dead: dict[tuple[str, int], DeadLetter] = {}
         self.attempts: dict[tuple[str, int], Attempt] = {}

@@ -10,7 +10,7 @@ import msgspec
 
 from redrive.domain.facts import Ended, Facts, Slot
 from redrive.storage.memory.plans import MemoryPlans
-from redrive.storage.memory.select import matching_dead, portion
+from redrive.storage.memory.select import matching_dead, policies_of, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.values import (
@@ -20,6 +20,7 @@ from redrive.storage.values import (
     Claimed,
     DeadFilter,
     DeadLetter,
+    FingerprintRule,
     Group,
     KeyRow,
     NewMessage,
@@ -97,6 +98,8 @@ class MemoryTransaction(MemoryPlans):
         self._t.drop(self._t.queues, queue_id)
         for group in [g for g in self._t.groups.values() if g.queue_id == queue_id]:
             self._t.drop(self._t.groups, group.id)
+        for rule in [k for k in self._t.policies if k[0] == queue_id]:
+            self._t.drop(self._t.policies, rule)
         for key in [k for k in self._t.duplicates if k[0] == queue_id]:
             self._t.drop(self._t.duplicates, key)
         for stat in [k for k in self._t.stats if k[0] == queue_id]:
@@ -104,6 +107,15 @@ class MemoryTransaction(MemoryPlans):
 
     def queues_naming(self, dead_letter_queue: str) -> list[str]:
         return sorted(q.name for q in self._t.queues.values() if q.dead_letter_queue == dead_letter_queue)
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return policies_of(self._t, queue_id)
+
+    def put_fingerprint_policy(self, queue_id: int, rule: FingerprintRule) -> None:
+        self._t.put(self._t.policies, (queue_id, rule.fingerprint), rule)
+
+    def drop_fingerprint_policy(self, queue_id: int, fingerprint: str) -> None:
+        self._t.drop(self._t.policies, (queue_id, fingerprint))
 
     # -- FIFO groups
     def groups(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Group]:

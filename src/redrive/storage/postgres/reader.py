@@ -16,12 +16,12 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Queue,
     QueueCounts,
     StoredMessage,
     Tombstone,
-    merged_groups,
 )  # fmt: skip
 
 _EVER = 2**63 - 1
@@ -57,6 +57,9 @@ class PostgresReader(PostgresPlanReader):
 
     def deleting(self, limit: int) -> list[str]:
         return [row[0] for row in self._fetch("deleting", b.int8(limit))]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return [FingerprintRule(*row) for row in self._fetch("fingerprint_policies", b.int8(queue_id))]
 
     def counts(self, queue: Queue) -> QueueCounts:
         number, now = b.int8(queue.id), b.int8(self.now_ms)
@@ -142,10 +145,9 @@ class PostgresReader(PostgresPlanReader):
             found.update(self._fetch(name, *values))
         return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
 
-    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        values = filter_values(select, limit)
-        rows = self._fetch("dead_groups_by_origin", *values) + self._fetch("dead_groups_by_queue", *values)
-        return merged_groups((DeadGroup(*row) for row in rows), limit)
+    def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
+        rows = self._fetch("dead_groups", *filter_values(select, limit), b.int8(offset))
+        return [DeadGroup(*row) for row in rows]
 
     def keys(self) -> list[KeyRow]:
         return [msgspec.json.decode(row[0], type=KeyRow) for row in self._fetch("keys")]

@@ -17,6 +17,7 @@ from redrive.storage.values import (
     AuditRow,
     DeadFilter,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Recorded,
     Tombstone,
@@ -40,7 +41,9 @@ def filter_values(select: DeadFilter, limit: int) -> tuple[b.Parameter, ...]:
 def page_values(select: DeadFilter, after: tuple[int, str], limit: int) -> tuple[b.Parameter, ...]:
     """A filter, and the record after which the page begins."""
     after_id = after[1] if b.is_message_id(after[1]) else _FIRST_ID
-    return *filter_values(select, limit), b.int8(after[0]), b.uuid(after_id)
+    return (
+        *filter_values(select, limit), b.int8(after[0]), b.uuid(after_id), b.boolean(select.without_held),
+    )  # fmt: skip
 
 
 class Records(PostgresPlans):
@@ -100,6 +103,19 @@ class Records(PostgresPlans):
         page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
         records = self.open_records(page)
         return [records[message_id] for message_id in page]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        rows = self._session.fetch("fingerprint_policies", b.int8(queue_id))
+        return [FingerprintRule(*row) for row in rows]
+
+    def put_fingerprint_policy(self, queue_id: int, rule: FingerprintRule) -> None:
+        self._write(
+            "put_fingerprint_policy", b.int8(queue_id), b.text(rule.fingerprint), b.text(rule.policy),
+            b.text(rule.reason), b.text(rule.actor), b.int8(rule.set_ms),
+        )  # fmt: skip
+
+    def drop_fingerprint_policy(self, queue_id: int, fingerprint: str) -> None:
+        self._write("drop_fingerprint_policy", b.int8(queue_id), b.text(fingerprint))
 
     def insert_attempts(self, rows: Sequence[Attempt]) -> None:
         self._write(

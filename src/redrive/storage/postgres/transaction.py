@@ -115,7 +115,13 @@ class PostgresTransaction(Records):
         self._versions[queue.id] = rows[0][0]
 
     def remove_queue(self, queue_id: int) -> None:
-        for name in ("remove_queue_groups", "remove_queue_dedup", "remove_queue_stats", "remove_queue"):
+        for name in (
+            "remove_queue_groups",
+            "remove_queue_dedup",
+            "remove_queue_stats",
+            "remove_queue_policies",
+            "remove_queue",
+        ):
             self._write(name, b.int8(queue_id))
 
     def queues_naming(self, dead_letter_queue: str) -> list[str]:
@@ -395,4 +401,5 @@ def _queue_values(queue: Queue) -> tuple[b.Parameter, ...]:
         b.text(queue.dead_letter_queue), b.boolean(queue.implicit), b.boolean(queue.holds_dead),
         b.int8(queue.created_ms), b.float8(queue.tokens), b.int8(queue.tokens_at_ms),
         b.boolean(policy.max_in_flight is not None or policy.max_per_second is not None),
+        b.int4(queue.policy_count),
     )  # fmt: skip

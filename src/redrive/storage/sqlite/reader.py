@@ -19,12 +19,12 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    FingerprintRule,
     KeyRow,
     Queue,
     QueueCounts,
     StoredMessage,
     Tombstone,
-    merged_groups,
 )  # fmt: skip
 
 _EVER = sys.maxsize
@@ -62,6 +62,9 @@ class SqliteReader(SqlitePlanReader):
 
     def deleting(self, limit: int) -> list[str]:
         return [row[0] for row in self._all("deleting", (limit,))]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return [FingerprintRule(*row) for row in self._all("fingerprint_policies", (queue_id,))]
 
     def counts(self, queue: Queue) -> QueueCounts:
         bounds = {"queue": queue.id, "now": self.now_ms}
@@ -130,10 +133,9 @@ class SqliteReader(SqlitePlanReader):
             found.update(self._all(name, bounds))
         return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
 
-    def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
-        bounds = out.filter_parameters(select, limit=limit)
-        rows = self._all("dead_groups_by_origin", bounds) + self._all("dead_groups_by_queue", bounds)
-        return merged_groups((DeadGroup(*row) for row in rows), limit)
+    def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
+        bounds = out.filter_parameters(select, limit=limit, offset=offset)
+        return [DeadGroup(*row) for row in self._all("dead_groups", bounds)]
 
     def keys(self) -> list[KeyRow]:
         return [msgspec.json.decode(row[0], type=KeyRow) for row in self._all("keys")]

@@ -16,6 +16,7 @@ def queue_columns(queue: Queue) -> tuple[Any, ...]:
     return (
         queue.name, queue.kind, queue.state, policy_text(queue.policy), queue.dead_letter_queue,
         queue.implicit, queue.holds_dead, queue.created_ms, float(queue.tokens), queue.tokens_at_ms,
+        queue.policy_count,
     )  # fmt: skip
 
 
@@ -38,6 +39,7 @@ def filter_parameters(select: DeadFilter, **more: Any) -> dict[str, Any]:
         "until_ms": select.until_ms,
         "attempts_min": select.attempts_min,
         "text": select.text,
+        "without_held": select.without_held,
         **more,
     }
 

@@ -21,6 +21,7 @@ from redrive.storage.values import (
     Claimed,
     DeadFilter,
     DeadLetter,
+    FingerprintRule,
     Group,
     KeyRow,
     NewMessage,
@@ -89,11 +90,26 @@ class SqliteTransaction(SqlitePlans):
         self._run(SQL["update_queue"].sql, (*out.queue_columns(queue), queue.id))
 
     def remove_queue(self, queue_id: int) -> None:
-        for name in ("remove_queue_groups", "remove_queue_dedup", "remove_queue_stats", "remove_queue"):
+        for name in (
+            "remove_queue_groups",
+            "remove_queue_dedup",
+            "remove_queue_stats",
+            "remove_queue_policies",
+            "remove_queue",
+        ):
             self._run(SQL[name].sql, (queue_id,))
 
     def queues_naming(self, dead_letter_queue: str) -> list[str]:
         return [row[0] for row in self._all("queues_naming", dead_letter_queue)]
+
+    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
+        return [FingerprintRule(*row) for row in self._all("fingerprint_policies", queue_id)]
+
+    def put_fingerprint_policy(self, queue_id: int, rule: FingerprintRule) -> None:
+        self._run(SQL["put_fingerprint_policy"].sql, (queue_id, *msgspec.structs.astuple(rule)))
+
+    def drop_fingerprint_policy(self, queue_id: int, fingerprint: str) -> None:
+        self._run(SQL["drop_fingerprint_policy"].sql, (queue_id, fingerprint))
 
     # -- FIFO groups
     def groups(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Group]:

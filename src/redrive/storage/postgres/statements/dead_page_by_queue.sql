@@ -12,4 +12,7 @@ WHERE d.dlq_id = (SELECT id FROM queues WHERE name = $1::text) AND d.closed_ms I
     AND ($8::bigint IS NULL OR d.attempts >= $8)
     AND ($9::bytea IS NULL OR position($9 IN d.error) > 0)
     AND ($10::uuid[] IS NULL OR d.message_id = ANY ($10))
+    AND (NOT $14::boolean OR NOT EXISTS (
+        SELECT 1 FROM queues q JOIN fingerprint_policies p ON p.queue_id = q.id
+        WHERE q.name = d.origin AND p.fingerprint = d.fingerprint AND p.policy = 'hold'))
 ORDER BY d.dead_ms, d.message_id LIMIT $11::bigint

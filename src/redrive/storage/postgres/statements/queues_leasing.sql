@@ -1,9 +1,9 @@
 -- purpose: queues of these names, held against deletion; those with a limit when leasing are held alone
 -- index: queues_name_key
 WITH limited AS MATERIALIZED (
-    SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms, xmin::text::bigint AS version
+    SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms, policy_count, xmin::text::bigint AS version
     FROM queues WHERE name = ANY ($1::text[]) AND limited ORDER BY id FOR NO KEY UPDATE),
 free AS MATERIALIZED (
-    SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms, xmin::text::bigint AS version
+    SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms, policy_count, xmin::text::bigint AS version
     FROM queues WHERE name = ANY ($1::text[]) AND NOT limited ORDER BY id FOR KEY SHARE)
 SELECT *, pg_current_xact_id_if_assigned()::text FROM limited UNION ALL SELECT *, pg_current_xact_id_if_assigned()::text FROM free

@@ -11,4 +11,7 @@ WHERE d.origin = :queue AND (d.dead_ms, d.message_id) > (:after_ms, :after_id) A
     AND (:attempts_min IS NULL OR d.attempts >= :attempts_min)
     AND (:text IS NULL OR instr(d.error, CAST(:text AS BLOB)) > 0)
     AND (:message_ids IS NULL OR d.message_id IN (SELECT value FROM json_each(:message_ids)))
+    AND (NOT :without_held OR NOT EXISTS (
+        SELECT 1 FROM queues q JOIN fingerprint_policies p ON p.queue_id = q.id
+        WHERE q.name = d.origin AND p.fingerprint = d.fingerprint AND p.policy = 'hold'))
 ORDER BY d.dead_ms, d.message_id LIMIT :limit

@@ -1,2 +1,2 @@
 -- purpose: queues of these names
-SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms FROM queues WHERE name IN (SELECT value FROM json_each(?))
+SELECT id, name, kind, state, policy, dead_letter_queue, implicit, holds_dead, created_ms, tokens, tokens_at_ms, policy_count FROM queues WHERE name IN (SELECT value FROM json_each(?))

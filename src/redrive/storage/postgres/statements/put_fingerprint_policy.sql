@@ -1,0 +1,4 @@
+-- purpose: set a fingerprint policy
+INSERT INTO fingerprint_policies (queue_id, fingerprint, policy, reason, actor, set_ms)
+VALUES ($1::bigint, $2::text, $3::text, $4::text, $5::text, $6::bigint)
+ON CONFLICT (queue_id, fingerprint) DO UPDATE SET policy = excluded.policy, reason = excluded.reason, actor = excluded.actor, set_ms = excluded.set_ms
