@@ -34,6 +34,14 @@ from redrive.contract.shapes.keys import (
     KeyRevoke,
     KeyRotate,
 )
+from redrive.contract.shapes.lineage import (
+    STEPS,
+    JobLineage,
+    JobLineageGet,
+    Lineage,
+    LineageStep,
+    MessageLineageGet,
+)
 from redrive.contract.shapes.messages import (
     Ack,
     AckBatch,
@@ -119,6 +127,7 @@ from redrive.contract.shapes.queues import (
 )
 
 __all__ = [
+    "STEPS",
     "AbortFields",
     "AbortRecord",
     "Ack",
@@ -160,6 +169,8 @@ __all__ = [
     "ExtendDone",
     "GroupList",
     "Item",
+    "JobLineage",
+    "JobLineageGet",
     "KeyCreate",
     "KeyCreated",
     "KeyList",
@@ -167,9 +178,12 @@ __all__ = [
     "KeyRecord",
     "KeyRevoke",
     "KeyRotate",
+    "Lineage",
     "LineageRecord",
+    "LineageStep",
     "MessageGet",
     "MessageItem",
+    "MessageLineageGet",
     "MessageList",
     "MessagePage",
     "MessageRecord",
