@@ -125,14 +125,7 @@ def _checked(capability: Capability, request: Any, *, plain: bool) -> Any:
             if value is not None:
                 check_queue_name(value, field, derived=capability.id != "queue.create" or field != "name")
     if not plain:
-        _check_texts(request)
-        if capability.id.startswith("redrive."):
-            for prefix, part in _parts(request):
-                _check_texts(part, prefix)
-        if "reason" in names and request.reason:
-            request.reason = clean_text(request.reason, 4 * limits.REASON_CHARS_MAX)
-        if capability.id == "queue.ack_batch":
-            _check_ack_items(request)
+        _check_what_is_said(capability, request)
     if capability.id == "admin.backup" and request.name.endswith("\n"):
         raise InvalidRequest("name must not end in a newline", details={"field": "name"})
     if capability.id in ("queue.create", "queue.update"):
@@ -145,6 +138,18 @@ def _checked(capability: Capability, request: Any, *, plain: bool) -> Any:
         # a program that filters by the record's reason must not get an unfiltered redrive
         request.dead_reason = request.reason if request.reason in DEAD_REASONS else None
     return request
+
+
+def _check_what_is_said(capability: Capability, request: Any) -> None:
+    """Every text of a request that has more than plain letters."""
+    _check_texts(request)
+    if capability.id.startswith("redrive."):
+        for prefix, part in _parts(request):
+            _check_texts(part, prefix)
+    elif capability.id == "queue.ack_batch":
+        _check_ack_items(request)
+    if getattr(request, "reason", None):
+        request.reason = clean_text(request.reason, 4 * limits.REASON_CHARS_MAX)
 
 
 def _check_texts(request: Any, prefix: str = "") -> None:

@@ -13,13 +13,6 @@ from redrive.storage.values import DeadFilter
 
 # numbers that each engine gives by itself
 _INTERNAL = ("number", "id", "queue_id", "group_id", "dlq_id", "busy")
-    "number",
-    "id",
-    "queue_id",
-    "group_id",
-    "dlq_id",
-    "busy",
-)  # numbers that each engine gives by itself
 
 
 def plain(value: Any) -> Any:
