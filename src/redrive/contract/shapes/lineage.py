@@ -10,10 +10,6 @@ from redrive.contract.shapes.bounds import Answer, Cursor, Key, ListLimit, Messa
 from redrive.contract.shapes.messages import ErrorRecord, MessageItem
 
 StepName = Literal["published", "attempt", "dead", "closed", "planned", "redriven", "outcome", "removed"]
-STEPS: tuple[str, ...] = (
-    "published", "attempt", "dead", "planned", "closed", "redriven", "outcome", "removed",
-)  # fmt: skip
-"""What can happen, in the order in which things of one instant are told."""
 
 
 class MessageLineageGet(Request, kw_only=True):
