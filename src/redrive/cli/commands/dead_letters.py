@@ -24,10 +24,10 @@ SELECT: Final[Options] = {
     "attempts_min": Annotated[int | None, typer.Option(help="With at least so many attempts.")],
     "text": Annotated[str | None, typer.Option(help="With this text in the error.")],
 }
-_DIED = typer.Option(
+DIED = typer.Option(
     help="max_attempts, rejected, lease_expired, undecodable, expired or checksum.", metavar="REASON"
 )
-Died = Annotated[str | None, _DIED]
+Died = Annotated[str | None, DIED]
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Only this message; repeatable.", metavar="MESSAGE_ID")
 ]
@@ -120,7 +120,7 @@ def redrive(
     queue: Queue,
     select: dict[str, Any],
     ids: Ids = None,
-    dead_reason: Annotated[str | None, _DIED] = None,
+    dead_reason: Annotated[str | None, DIED] = None,
     everything: All = False,
     most: Max = IN_ONE_CALL,
     reason: Reason = None,
