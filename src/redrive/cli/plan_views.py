@@ -16,7 +16,7 @@ LISTED: Final[tuple[Column, ...]] = (
     "reason", "actor", "created_at",
 )  # fmt: skip
 ITEMS: Final[tuple[Column, ...]] = (
-    "n", "message_id", "job_key", "outcome", "failures", "fingerprint", "sent_at", "finished_at", "detail",
+    "n", "message_id", "job_key", "outcome", "failures", "finished_at", "detail",
 )  # fmt: skip
 GROUPED: Final[tuple[Column, ...]] = ("fingerprint", "count", "reason", "error_type")
 

@@ -61,6 +61,8 @@ def _followed(session: Session, plan_id: str) -> Any:
     plan = frozen(session, plan_id)
     if plan["state"] == "draft":
         raise Refusal(NO, f"plan {plan_id} is a draft", hint=f"redrive plan start {plan_id}", code="CONFLICT")
+    if not session.out.as_json:
+        note(f"watching {plan_id}; Ctrl-C leaves it running")
     with progress("redriving", plan["members"]) as advance:
         shown = 0
         while True:
