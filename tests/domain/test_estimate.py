@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from redrive.domain.envelope import Envelope, Pace
 from redrive.domain.estimate import Measured, estimate
 
-IDLE = Measured(service_seconds=0.25, arrivals_per_second=0, consumers=1, peak_per_second=0)
+IDLE = Measured(service_seconds=0.25, arrivals_per_second=0, slots=1, peak_per_second=0)
 
 
 def test_twelve_thousand_of_a_quarter_second_are_fifty_minutes() -> None:

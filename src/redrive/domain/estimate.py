@@ -13,12 +13,13 @@ SUGGESTED_SHARE = 0.8  # of the spare capacity: live traffic keeps the rest
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What is known of a queue: the mean service time in seconds (None: nothing was settled yet), arrivals a
-    second, consumers seen, the most settled in a second of late, and the queue's own limits (None: none).
+    second, jobs that the consumers seen work on at once, the most settled in a second of late, and the
+    queue's own limits (None: none).
     """
 
     service_seconds: float | None
     arrivals_per_second: float
-    consumers: int
+    slots: int
     peak_per_second: float
     max_in_flight: int | None = None
     max_per_second: float | None = None
@@ -62,9 +63,9 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
 def _capacity(seen: Measured) -> float | None:
     """Jobs a second that the consumers can settle: what they showed, or one at a time each if that is more,
     within the queue's own limits."""
-    if seen.service_seconds is None or not seen.consumers:
+    if seen.service_seconds is None or not seen.slots:
         return None
-    capacity = max(seen.peak_per_second, seen.consumers / max(seen.service_seconds, 1e-3))
+    capacity = max(seen.peak_per_second, seen.slots / max(seen.service_seconds, 1e-3))
     if seen.max_in_flight is not None:
         capacity = min(capacity, seen.max_in_flight / max(seen.service_seconds, 1e-3))
     if seen.max_per_second is not None:
