@@ -228,6 +228,19 @@ _PLANS = (
     ),
 )  # fmt: skip
 
+_LINEAGE = (
+    Capability(
+        id="redrive.message", method="GET", path="/v1/redrive/message/{message_id}", scope="operate",
+        summary="All that happened to a message, also when it is gone; changes nothing.",
+        request=shapes.MessageLineageGet, answer=shapes.Lineage, idempotent=True, errors=(MessageNotFound,),
+    ),
+    Capability(
+        id="redrive.job", method="GET", path="/v1/redrive/job/{job_key}", scope="operate",
+        summary="All that happened to the messages of a job; changes nothing.",
+        request=shapes.JobLineageGet, answer=shapes.JobLineage, idempotent=True, errors=(NotFound,),
+    ),
+)  # fmt: skip
+
 _ACCOUNT = (
     Capability(
         id="account.keys.create", method="POST", path="/v1/account/keys/create", scope="admin",
@@ -261,7 +274,7 @@ _ACCOUNT = (
     ),
 )  # fmt: skip
 
-CAPABILITIES: tuple[Capability, ...] = (*_QUEUES, *_MESSAGES, *_DEAD_LETTERS, *_PLANS, *_ACCOUNT)
+CAPABILITIES: tuple[Capability, ...] = (*_QUEUES, *_MESSAGES, *_DEAD_LETTERS, *_PLANS, *_LINEAGE, *_ACCOUNT)
 BY_ID: dict[str, Capability] = {capability.id: capability for capability in CAPABILITIES}
 
 for _capability in CAPABILITIES:

@@ -79,6 +79,27 @@ _ITEM: dict[str, Any] = {
     "sent_at": _AT, "finished_at": _LATER, "failures": 1, "detail": "rejected",
 }  # fmt: skip
 _PLAN_ID = {"plan_id": _OTHER}
+_NO_STEP: dict[str, Any] = {
+    "queue": None, "delivery": None, "attempt": None, "consumer_id": None, "leased_at": None, "end": None,
+    "reason": None, "error": None, "fingerprint": None, "plan_id": None, "actor": None, "edit": None,
+    "outcome": None, "detail": None,
+}  # fmt: skip
+_LINEAGE: dict[str, Any] = {
+    "message_id": _ID, "job_key": _KEY, "queue": "settlement", "state": "gone", "message": None,
+    "steps": [
+        {**_NO_STEP, "at": _AT, "step": "published", "queue": "settlement"},
+        {
+            **_NO_STEP, "at": _LATER, "step": "attempt", "delivery": 1, "attempt": 1, "consumer_id": "n7",
+            "leased_at": _AT, "end": "rejected", "error": _ERROR, "fingerprint": "9b1c7e0d2a4f6853",
+        },
+        {
+            **_NO_STEP, "at": _LATER, "step": "dead", "queue": "settlement", "reason": "rejected",
+            "error": _ERROR, "fingerprint": "9b1c7e0d2a4f6853",
+        },
+        {**_NO_STEP, "at": _LATER, "step": "redriven", "queue": "settlement", "plan_id": _OTHER},
+        {**_NO_STEP, "at": _LATER, "step": "outcome", "plan_id": _OTHER, "outcome": "completed"},
+    ],
+}  # fmt: skip
 _KEY_RECORD: dict[str, Any] = {
     "id": "key_5a10", "name": "night workers", "scopes": ["consume"], "queues": ["settlement*"],
     "created_at": _AT, "expires_at": None, "revoked_at": None, "last_used_at": None,
@@ -178,6 +199,11 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "redrive.plan.resolve": (
         {**_PLAN_ID, "items": [{"message_id": _ID, "evidence": {"job_key": _KEY, "completed_at": _AT}}]},
         {"resolved": 1, "left": {}},
+    ),
+    "redrive.message": ({"message_id": _ID}, _LINEAGE),
+    "redrive.job": (
+        {"job_key": _KEY, "limit": 10},
+        {"job_key": _KEY, "complete": True, **_page(_LINEAGE)},
     ),
     "redrive.estimate": ({**_NAMED, "select": {"reason": "rejected"}}, _ESTIMATE),
     "account.keys.create": (

@@ -59,5 +59,5 @@ def _delivered(row: Claimed, until: str) -> shapes.Delivered:
         message_group_id=row.group_key or None,
         priority=row.priority,
         headers=Raw(row.headers) if row.headers else _NO_HEADERS,
-        redrive=shapes.RedriveMark(plan_id=None, count=row.redriven) if row.redriven else None,
+        redrive=shapes.RedriveMark(plan_id=row.plan_id, count=row.redriven) if row.redriven else None,
     )

@@ -18,7 +18,7 @@ from redrive.domain.policy import FingerprintPolicy, QueuePolicy
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, find_queue, idempotent, known_dead
 from redrive.service.fingerprints import policies_of
-from redrive.service.looking import cursor_number, error_record, payload_of, sound
+from redrive.service.looking import cursor_number, error_record, payload_of, policy_of, sound, source
 from redrive.service.work import Commit, Read
 from redrive.storage.plan_commands import MakePlan
 from redrive.storage.plans import Plan
@@ -38,11 +38,8 @@ def listed(
 
         def look(reader: Reader) -> list[tuple[StoredMessage, QueuePolicy]]:
             page = reader.dead_page(select, after, limit + 1)
-            policies: dict[str, QueuePolicy] = {}
-            for name in {_policy_queue(stored) for stored in page}:
-                queue = reader.queue(name)
-                policies[name] = queue.policy if queue else QueuePolicy()
-            return [(stored, policies[_policy_queue(stored)]) for stored in page]
+            policies = {name: policy_of(reader, name) for name in {source(stored) for stored in page}}
+            return [(stored, policies[source(stored)]) for stored in page]
 
         found = context.engine.read(look)
         page = [(one, policy) for one, policy in found[:limit] if _evident(one) or sound(one)]
@@ -166,10 +163,6 @@ def _cursor(cursor: str | None) -> tuple[int, str]:
     if not at.isascii() or not at.isdigit() or len(at) > 15 or not message_id:
         raise InvalidRequest("cursor is not one that this list gave out", details={"field": "cursor"})
     return int(at), message_id
-
-
-def _policy_queue(stored: StoredMessage) -> str:
-    return (stored.record.origin if stored.record else None) or stored.queue
 
 
 def _evident(stored: StoredMessage) -> bool:

@@ -73,14 +73,16 @@ def messages(context: Context, caller: Caller, request: shapes.MessageList, _key
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
         after = cursor_number(request.cursor)
 
-        def look(reader: Reader) -> tuple[list[StoredMessage], int]:
-            return reader.messages(queue, request.state, request.since, after, limit + 1), reader.now_ms
+        def look(reader: Reader) -> shapes.MessagePage:
+            found = reader.messages(queue, request.state, request.since, after, limit + 1)
+            page = found[:limit]
+            items = [
+                shapes.MessageItem(**each) for each in views(reader, [one for one in page if sound(one)])
+            ]
+            more = str(page[-1].facts.id) if len(found) > limit else None
+            return shapes.MessagePage(items=items, next_cursor=more)
 
-        found, now_ms = context.engine.read(look)
-        page = found[:limit]
-        items = [shapes.MessageItem(**view(one, queue.policy, now_ms)) for one in page if sound(one)]
-        more = str(page[-1].facts.id) if len(found) > limit else None
-        return shapes.MessagePage(items=items, next_cursor=more)
+        return context.engine.read(look)
 
     return Read(run)
 
@@ -95,10 +97,8 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
                 return None
             if not sound(stored):
                 raise MessageNotFound(f"message {request.message_id} is damaged on disk and cannot be shown")
-            queue = reader.queue(stored.queue)
-            policy = queue.policy if queue else QueuePolicy()
             return (
-                view(stored, policy, reader.now_ms),
+                views(reader, [stored])[0],
                 reader.attempts(request.message_id),
                 reader.records(request.message_id),
             )
@@ -146,8 +146,33 @@ def _number(text: str) -> Raw:
     return Raw(text.encode())
 
 
-def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, Any]:
-    """The fields of a message as the contract shows it."""
+def views(reader: Reader, page: list[StoredMessage]) -> list[dict[str, Any]]:
+    """Sound messages as the contract shows them, each redacted as its source says, with the plan that sent
+    it."""
+    redriven = [stored.facts.message_id for stored in page if stored.facts.redriven]
+    plans = reader.plan_ids(redriven) if redriven else {}
+    policies = {name: policy_of(reader, name) for name in {source(stored) for stored in page}}
+    return [
+        view(stored, policies[source(stored)], reader.now_ms, plans.get(stored.facts.message_id))
+        for stored in page
+    ]
+
+
+def source(stored: StoredMessage) -> str:
+    """The queue whose policy holds for a message: a dead letter's is the one that it came from."""
+    return (stored.record.origin if stored.record else None) or stored.queue
+
+
+def policy_of(reader: Reader, queue: str) -> QueuePolicy:
+    """A queue's policy; the defaults of one that is not there any more."""
+    found = reader.queue(queue)
+    return found.policy if found else QueuePolicy()
+
+
+def view(
+    stored: StoredMessage, policy: QueuePolicy, now_ms: int, plan_id: str | None = None
+) -> dict[str, Any]:
+    """The fields of a message as the contract shows it. ``plan_id``: the plan that sent it last."""
     facts = stored.facts
     leased = facts.slot == Slot.LEASED
     return {
@@ -166,7 +191,7 @@ def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, A
         "message_group_id": stored.group_key or None,
         "priority": facts.priority,
         "headers": Raw(stored.headers) if stored.headers else _NO_HEADERS,
-        "redrive": shapes.RedriveMark(plan_id=None, count=facts.redriven) if facts.redriven else None,
+        "redrive": shapes.RedriveMark(plan_id=plan_id, count=facts.redriven) if facts.redriven else None,
     }
 
 

@@ -19,7 +19,7 @@ from redrive.domain.estimate import Estimate, estimate
 from redrive.domain.plans import PlanEvent, PlanState, members_sha256
 from redrive.service.access import Caller
 from redrive.service.capacity import measured
-from redrive.service.context import Context, audit, idempotent, known_dead
+from redrive.service.context import Context, audit, idempotent, known_dead, on_behalf
 from redrive.service.looking import cursor_number
 from redrive.service.work import Read
 from redrive.storage.plan_commands import ChangePlan, MakePlan, PlanMade, Resolved, ResolvePlan
@@ -34,6 +34,7 @@ _GROUPS_MAX = 1_000
 
 def create(context: Context, caller: Caller, request: shapes.PlanCreate, key: Idempotency | None) -> Read:
     """A plan over the selected dead letters, or with ``dry_run`` what it would be."""
+    caller = on_behalf(caller, request.actor)
     plan = planned(caller, request)
 
     def run() -> Any:
@@ -165,6 +166,8 @@ def abort(context: Context, caller: Caller, request: shapes.PlanChange, _key: Id
 
 
 def _change(context: Context, caller: Caller, request: shapes.PlanChange, event: PlanEvent) -> Read:
+    caller = on_behalf(caller, request.actor)
+
     def run() -> shapes.PlanRecord:
         found = context.engine.read(lambda reader: _find(reader, caller, request.plan_id))
         entry = audit(caller, f"plan.{event}", found.queue, request.reason)
@@ -177,6 +180,7 @@ def _change(context: Context, caller: Caller, request: shapes.PlanChange, event:
 
 def resolve(context: Context, caller: Caller, request: shapes.PlanResolve, _key: Idempotency | None) -> Read:
     """Close unsent members whose jobs are completed, on the caller's word."""
+    caller = on_behalf(caller, request.actor)
 
     def run() -> shapes.PlanResolved:
         found = context.engine.read(lambda reader: _find(reader, caller, request.plan_id))

@@ -99,6 +99,10 @@ class PlanReader(Protocol):
         """Message ids of members, sorted, after ``after``."""
         ...
 
+    def plan_ids(self, message_ids: Sequence[str]) -> dict[str, str]:
+        """As the transaction's: the plan that sent each of these messages last."""
+        ...
+
     def memberships(self, message_id: str) -> list[tuple[Plan, PlanItem]]:
         """Every plan that had this message as a member, oldest first."""
         ...

@@ -349,6 +349,21 @@ class Reader(PlanReader, Protocol):
         """Every dead-letter record of the message, oldest first."""
         ...
 
+    def slice_end(self, after_id: int, limit: int) -> int | None:
+        """The number of the last of the next ``limit`` messages after this number, of all queues; None when
+        there are no more."""
+        ...
+
+    def held_of_job(self, job_key: str, after_id: int, until_id: int) -> list[str]:
+        """Ids of messages with this job key, numbered above ``after_id`` up to ``until_id``. It reads every
+        row of the slice: an index over job keys would cost each publish more than it is worth here."""
+        ...
+
+    def dead_of_job(self, job_key: str, after: str, limit: int) -> list[str]:
+        """Ids of messages with this job key that were dead letters or left a tombstone, sorted, after
+        ``after``."""
+        ...
+
     def tombstone(self, message_id: str) -> Tombstone | None:
         """What is left of a message that was removed unfinished."""
         ...

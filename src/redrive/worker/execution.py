@@ -78,6 +78,7 @@ class Execution:
             generation=generation_of(delivery.headers),
             consumer_id=self.consumer_id,
             message_group_id=delivery.message_group_id,
+            plan_id=None if delivery.redrive is None else delivery.redrive.plan_id,
             proof=proof,
         )
 

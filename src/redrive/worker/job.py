@@ -31,7 +31,8 @@ class Job:
     ``key`` is the stable business key: hand it to providers as *their* idempotency key. ``payload`` is the
     JSON value (or the type that the worker was given). ``attempt`` (1-based) counts in the budget,
     ``delivery`` counts every lease for life and fences outside systems. ``previous`` tells how the last
-    delivery ended (``lost``, ``nack``, ``released``, None). Instants are RFC 3339 text.
+    delivery ended (``lost``, ``nack``, ``released``, None). ``plan_id`` is the redrive plan that sent a
+    message back from the dead letters, None for one that never was there. Instants are RFC 3339 text.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Job:
     generation: int = 0
     consumer_id: str = ""
     message_group_id: str | None = None
+    plan_id: str | None = None
     proof: Callable[[], bool] = field(default=lambda: True, repr=False, compare=False)
 
     def still_leased(self) -> bool:

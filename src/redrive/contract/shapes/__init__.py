@@ -38,6 +38,13 @@ from redrive.contract.shapes.keys import (
     KeyRevoke,
     KeyRotate,
 )
+from redrive.contract.shapes.lineage import (
+    JobLineage,
+    JobLineageGet,
+    Lineage,
+    LineageStep,
+    MessageLineageGet,
+)
 from redrive.contract.shapes.messages import (
     Ack,
     AckBatch,
@@ -168,6 +175,8 @@ __all__ = [
     "FingerprintPolicySet",
     "GroupList",
     "Item",
+    "JobLineage",
+    "JobLineageGet",
     "KeyCreate",
     "KeyCreated",
     "KeyList",
@@ -175,9 +184,12 @@ __all__ = [
     "KeyRecord",
     "KeyRevoke",
     "KeyRotate",
+    "Lineage",
     "LineageRecord",
+    "LineageStep",
     "MessageGet",
     "MessageItem",
+    "MessageLineageGet",
     "MessageList",
     "MessagePage",
     "MessageRecord",

@@ -143,6 +143,11 @@ class MemoryPlanReader:
         ids = sorted(i.message_id for i in self._t.items.values() if i.plan == plan)
         return [message_id for message_id in ids if message_id > after][:limit]
 
+    def plan_ids(self, message_ids: Sequence[str]) -> dict[str, str]:
+        rows = sorted(self._t.items.values(), key=lambda item: item.plan)
+        sent = (i for i in rows if i.message_id in message_ids and i.outcome in ("sent", "dead_again"))
+        return {item.message_id: self._t.plans[item.plan].plan_id for item in sent}
+
     def memberships(self, message_id: str) -> list[tuple[Plan, PlanItem]]:
         rows = sorted(self._t.items.values(), key=lambda item: item.plan)
         return [(copy(self._t.plans[i.plan]), copy(i)) for i in rows if i.message_id == message_id]

@@ -110,6 +110,18 @@ class MemoryReader(MemoryPlanReader):
         rows = [r for r in self._t.dead.values() if r.message_id == message_id]
         return sorted(rows, key=lambda record: record.redrive_count)
 
+    def slice_end(self, after_id: int, limit: int) -> int | None:
+        return max(sorted(number for number in self._t.messages if number > after_id)[:limit], default=None)
+
+    def held_of_job(self, job_key: str, after_id: int, until_id: int) -> list[str]:
+        rows = (row.facts for n, row in sorted(self._t.messages.items()) if after_id < n <= until_id)
+        return [facts.message_id for facts in rows if facts.job_key == job_key]
+
+    def dead_of_job(self, job_key: str, after: str, limit: int) -> list[str]:
+        rows: list[DeadLetter | Tombstone] = [*self._t.dead.values(), *self._t.tombstones.values()]
+        found = {row.message_id for row in rows if row.job_key == job_key and row.message_id > after}
+        return sorted(found)[:limit]
+
     def tombstone(self, message_id: str) -> Tombstone | None:
         return self._t.tombstones.get(message_id)
 

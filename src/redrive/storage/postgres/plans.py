@@ -158,6 +158,9 @@ class PostgresPlanReader:
         first = b.uuid(after) if after else None
         return [row[0] for row in self._session.fetch("member_ids", b.int8(plan), first, b.int8(limit))]
 
+    def plan_ids(self, message_ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._session.fetch("plan_ids", b.uuids(message_ids)))
+
     def memberships(self, message_id: str) -> list[tuple[Plan, PlanItem]]:
         if not b.is_message_id(message_id):
             return []

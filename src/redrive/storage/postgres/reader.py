@@ -122,6 +122,18 @@ class PostgresReader(PostgresPlanReader):
             return []
         return [r.dead_from(row) for row in self._fetch("message_records", b.uuid(message_id))]
 
+    def slice_end(self, after_id: int, limit: int) -> int | None:
+        last: int | None = self._fetch("slice_end", b.int8(after_id), b.int8(limit))[0][0]
+        return last
+
+    def held_of_job(self, job_key: str, after_id: int, until_id: int) -> list[str]:
+        values = b.text(job_key), b.int8(after_id), b.int8(until_id)
+        return [row[0] for row in self._fetch("held_of_job", *values)]
+
+    def dead_of_job(self, job_key: str, after: str, limit: int) -> list[str]:
+        first = b.uuid(after) if after else None
+        return [row[0] for row in self._fetch("dead_of_job", b.text(job_key), first, b.int8(limit))]
+
     def tombstone(self, message_id: str) -> Tombstone | None:
         if not b.is_message_id(message_id):
             return None

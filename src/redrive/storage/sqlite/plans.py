@@ -125,6 +125,9 @@ class SqlitePlanReader:
     def member_ids(self, plan: int, after: str, limit: int) -> list[str]:
         return [row[0] for row in self._connection.execute(SQL["member_ids"].sql, (plan, after, limit))]
 
+    def plan_ids(self, message_ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._connection.execute(SQL["plan_ids"].sql, (json_list(message_ids),)))
+
     def memberships(self, message_id: str) -> list[tuple[Plan, PlanItem]]:
         rows = self._connection.execute(SQL["memberships"].sql, (message_id,))
         return [(plan_from(row[:6]), item_from(row[6:])) for row in rows]

@@ -113,6 +113,17 @@ class SqliteReader(SqlitePlanReader):
     def records(self, message_id: str) -> list[DeadLetter]:
         return [r.dead_from(row) for row in self._all("message_records", (message_id,))]
 
+    def slice_end(self, after_id: int, limit: int) -> int | None:
+        last: int | None = self._all("slice_end", (after_id, limit))[0][0]
+        return last
+
+    def held_of_job(self, job_key: str, after_id: int, until_id: int) -> list[str]:
+        return [row[0] for row in self._all("held_of_job", (job_key, after_id, until_id))]
+
+    def dead_of_job(self, job_key: str, after: str, limit: int) -> list[str]:
+        bounds = {"job_key": job_key, "after": after, "limit": limit}
+        return [row[0] for row in self._all("dead_of_job", bounds)]
+
     def tombstone(self, message_id: str) -> Tombstone | None:
         rows = self._all("tombstone", (message_id,))
         return Tombstone(*rows[0]) if rows else None
