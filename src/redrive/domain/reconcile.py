@@ -1,4 +1,4 @@
-"""Reconciliation, the rule: what the ledger says of a job, held against what the queue says of it, key by key.
+"""Reconciliation, the rule: what the ledger says of a job against what the queue says of it, key by key.
 
 A job that the ledger knows as accepted must be completed, isolated, cancelled, or held by the queue; what the
 queue holds overrides a stale state. Nothing is ever concluded from totals. Pure: the facts are gathered in

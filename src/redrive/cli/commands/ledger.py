@@ -32,7 +32,7 @@ ATTEMPTS: Final[tuple[Column, ...]] = (
 @command(app, "install", flags=LEDGER)
 def install(session: Session) -> None:
     """Create the ledger's tables, or bring them to this version; what is there stays."""
-    with _opened(session, new=True) as (ledger, where):
+    with opened(session, new=True) as (ledger, where):
         applied = ledger.install()
     if session.out.as_json:
         session.out.json({"ledger": where, "applied": applied})
@@ -47,7 +47,7 @@ def status(session: Session) -> None:
     """Count the ledger's jobs by state, and what still waits for a relay."""
     from dataclasses import asdict
 
-    with _opened(session) as (ledger, _):
+    with opened(session) as (ledger, _):
         found = asdict(ledger.status())
     if session.out.as_json:
         session.out.json(found)
@@ -63,7 +63,7 @@ def job(session: Session, job_key: JobKey) -> None:
     """
     from dataclasses import asdict
 
-    with _opened(session) as (ledger, where):
+    with opened(session) as (ledger, where):
         found = ledger.job(job_key)
         attempts = [_timed(asdict(attempt)) for attempt in ledger.attempts(job_key)]
     if found is None:
@@ -87,7 +87,7 @@ def relay(session: Session, once: Once = False) -> None:
     from redrive.worker.relay import Relay
 
     logs.configure(session.settings)
-    with _opened(session) as (ledger, where):
+    with opened(session) as (ledger, where):
         ledger.status()  # raises LedgerNotInstalled before anything is promised
         runner = Relay(ledger, session.client.transport)
         if once:
@@ -121,7 +121,7 @@ def _drain(session: Session, ledger: Any, runner: Any) -> None:
 
 
 @contextlib.contextmanager
-def _opened(session: Session, *, new: bool = False) -> Iterator[tuple[Any, str]]:
+def opened(session: Session, *, new: bool = False) -> Iterator[tuple[Any, str]]:
     """The ledger, and its URL without a password. ``new``: an SQLite file may be made."""
     from redrive.cli.stores import sqlite_file
     from redrive.ledger import Ledger
