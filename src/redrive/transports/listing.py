@@ -1,11 +1,12 @@
-"""What the contract can say beyond the port's minimum: what a queue holds, what became of a message; and how a
-message of a job that is final is taken out. Each is a function over ``call``, a carrier's way to one route.
+"""What the contract offers beyond the port's minimum: what a queue holds, what became of a message, and how a
+message of a job that is final is taken out. Each is a function over ``call``, the way to one route.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -168,10 +169,8 @@ def _resolved(
         for message_id, (one, completed_ms) in members.items()
     ]
     done = msgspec.json.decode(call("redrive.plan.resolve", {"plan_id": plan_id, "items": given}))
-    try:
-        call("redrive.plan.abort", {"plan_id": plan_id, "reason": reason})  # nothing of it is to be sent
-    except Conflict:  # all are resolved: it has ended by itself
-        pass
+    with suppress(Conflict):  # unless it has ended by itself; nothing of it is to be sent
+        call("redrive.plan.abort", {"plan_id": plan_id, "reason": reason})
     left: Mapping[str, str] = done["left"]
     return {each: True if each not in left else _left(each, left[each]) for each in members}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from redrive.cli.commands.ledger import opened
-from redrive.cli.confirm import confirm
+from redrive.cli.confirm import confirm, may_ask
 from redrive.cli.failures import NO, USAGE, Refusal
 from redrive.cli.output import Column, note, stages
 from redrive.cli.session import LIMIT, SERVER, Limit, Session, command
@@ -80,7 +80,7 @@ def reconcile(
                 repaired = _repair(session, ledger, found, repair, reason=reason, yes=yes)
                 left -= 0 if repair == "sync" else repaired.done + repaired.changed
             if session.out.as_json:
-                _tell(session, found, limit, planned, repaired)
+                _tell(found, limit, planned, repaired)
     if left:
         raise typer.Exit(NO)
 
@@ -123,7 +123,7 @@ def _show(session: Session, found: Any, limit: int) -> None:
     session.out.line(verdict)
 
 
-def _tell(session: Session, found: Any, limit: int, planned: Any, repaired: Any) -> None:
+def _tell(found: Any, limit: int, planned: Any, repaired: Any) -> None:
     """One JSON document, written piece by piece: findings may be many. ``plan`` without ``repaired``: it was
     not carried out, for want of --yes."""
     import msgspec
@@ -173,10 +173,11 @@ def _planned(session: Session, ledger: Any, found: Any, repair: str, limit: int)
 
 
 def _repair(session: Session, ledger: Any, found: Any, repair: str, *, reason: str, yes: bool) -> Any:
-    """The question, then the deed. What is requeued is published at once, by a relay of this command's own."""
+    """The question, then the deed. What is requeued is published at once, by a relay of this command."""
     transport = session.client.transport
     if any(step.obstacle is None for step in ledger.plan_repair(found, repair, transport)):
-        confirm(f"carry out this plan of --repair {repair}", yes=yes)
+        may_ask(f"the repair {repair}", yes=yes)
+        confirm("Carry out this plan?", yes=yes)
     with stages() as told:
         repaired = ledger.repair(found, repair, transport, reason=reason, progress=told)
         if repair == "requeue" and repaired.done:
