@@ -155,7 +155,7 @@ def test_each_fault_is_found_with_its_cause(store: Store, ledger: Ledger, kind: 
 
 
 def test_a_queue_that_cannot_list_is_told_plainly(store: Store, ledger: Ledger) -> None:
-    """Accepted jobs cannot be accounted for, the answer is no, and the words say why; no job is called lost."""
+    """Accepted jobs cannot be accounted for, the answer is no, and the words say why; none is called lost."""
     accept(store, ledger, Telling(), "a", "b", "c")
     complete(ledger, "c")
     plan(store, "d")
@@ -270,7 +270,7 @@ def test_keys_meet_in_the_order_of_their_bytes(
 
 
 def test_a_requeue_publishes_under_the_next_generation(store: Store, ledger: Ledger) -> None:
-    """A new idempotency key, so that the queue takes it within 24 h too; a FIFO window does not swallow it."""
+    """A new idempotency key, so that the queue takes it within 24 h too; no FIFO window swallows it."""
     queue = Telling()
     accept(store, ledger, queue, "lost", "fifo", "kept")
     del queue.messages["m-lost#0"], queue.messages["m-fifo#0"]
