@@ -23,6 +23,7 @@ from redrive.cli.commands import (
     plans,
     publish,
     queues,
+    reconcile,
     serve,
     version,
     workers,
@@ -37,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _room in (serve, demo, publish, consume, version):
+for _room in (serve, demo, publish, consume, reconcile, version):
     _room.register(app)
 for _name, _group in (
     ("queue", queues.app),

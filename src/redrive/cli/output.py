@@ -44,6 +44,29 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda count: bars.advance(task, count)
 
 
+@contextmanager
+def stages() -> Iterator[Callable[[str, int, int | None], None]]:
+    """As :func:`progress` for work of several parts: a bar for each, told (what, how much more, of how much).
+
+    Nothing else may be written to the terminal meanwhile.
+    """
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def told(what: str, more: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.advance(tasks[what], more)
+
+        yield told
+
+
 class Output:
     """Writes data to stdout: ``as_json`` says in which of the two forms."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from redrive.ledger.errors import LeaseLost, LedgerError, LedgerNotInstalled, LedgerRetry, TransactionEnded
 from redrive.ledger.ledger import Ledger
+from redrive.ledger.reconcile import Reconciliation, Summary
 from redrive.ledger.records import (
     GENERATION_HEADER,
     Applied,
@@ -17,12 +18,15 @@ from redrive.ledger.records import (
     LedgerStatus,
     OutboxRow,
 )
+from redrive.ledger.repairs import Planned, Repaired
+from redrive.ledger.spool import Finding
 
 __all__ = [
     "GENERATION_HEADER",
     "Applied",
     "AttemptRecord",
     "Completion",
+    "Finding",
     "Job",
     "JobRecord",
     "LeaseLost",
@@ -32,5 +36,9 @@ __all__ = [
     "LedgerRetry",
     "LedgerStatus",
     "OutboxRow",
+    "Planned",
+    "Reconciliation",
+    "Repaired",
+    "Summary",
     "TransactionEnded",
 ]

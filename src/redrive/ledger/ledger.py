@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, overload
 
 from redrive.domain.fingerprint import ErrorInfo
-from redrive.ledger import effect, install, outbox, outcomes, reads
+from redrive.domain.reconcile import SETTLE_SECONDS, Repair
+from redrive.ledger import effect, install, outbox, outcomes, reads, repairs
 from redrive.ledger.databases import Database, database_for
 from redrive.ledger.drivers import AsyncDriver, Driver, Mode, arun, driver_for, run
 from redrive.ledger.drivers.choose import async_alchemy, is_async_alchemy
 from redrive.ledger.errors import LedgerError, NotBegun
+from redrive.ledger.reconcile import Progress, Reconciliation
+from redrive.ledger.reconcile import reconcile as run_reconciliation
 from redrive.ledger.records import Applied, AttemptRecord, Completion, Delivered, Job, JobRecord, LedgerStatus
 from redrive.ledger.steps import Program
 
@@ -42,7 +45,7 @@ class Ledger:
     def __init__(self, database: Any = None, *, producer: str | None = None) -> None:
         self._database: Database | None = None if database is None else database_for(database)
         self._producer = producer or f"pid-{os.getpid()}"
-        self.outbox = outbox.Outbox(lambda make: self._own(lambda driver, mode: make(driver.dialect, mode)))
+        self.outbox = outbox.Outbox(self._program)
 
     def install(self, connection: Any = None) -> Any:
         """Create or upgrade the tables; the list of versions applied now. The connection must be idle."""
@@ -174,6 +177,60 @@ class Ledger:
         """A repair: publish jobs again that the queue lost, under a new generation; how many."""
         return self._move("republish", job_keys, connection)
 
+    def reconcile(
+        self,
+        queue: str,
+        transport: Any,
+        *,
+        settle_seconds: float = SETTLE_SECONDS,
+        unplanned: bool = False,
+        progress: Progress | None = None,
+    ) -> Reconciliation:
+        """Hold what ``transport`` has of ``queue`` against this ledger, key by key; changes nothing.
+
+        A job that is accepted and neither completed, isolated, cancelled nor held by the queue is
+        unexplained; so is a message that nobody planned, and one whose job is final. It works over any
+        transport that can list what it holds (``held``) and better over one that tells what became of a
+        message (``fate``); what cannot be known is said in the summary. ``settle_seconds``: how long a
+        completed job may still be leased. ``unplanned``: messages without a row in the ledger are in
+        order, producers publish directly here. Memory stays bounded however many jobs there are; the
+        answer is closed by the caller. Live traffic may go on.
+        """
+        return run_reconciliation(
+            self._program,
+            queue,
+            transport,
+            settle_seconds=settle_seconds,
+            unplanned=unplanned,
+            progress=progress,
+        )
+
+    def plan_repair(self, found: Reconciliation, repair: Repair, transport: Any) -> Iterator[repairs.Planned]:
+        """What :meth:`repair` would do to each finding, or why it cannot; changes nothing."""
+        return repairs.plan(found, repair, transport)
+
+    def repair(
+        self,
+        found: Reconciliation,
+        repair: Repair,
+        transport: Any,
+        *,
+        reason: str = "reconciliation",
+        progress: Progress | None = None,
+    ) -> repairs.Repaired:
+        """Repair what was found: ``requeue`` lost jobs under their next generation (a relay publishes them),
+        ``ack`` messages of final jobs, ``adopt`` unplanned ones, ``sync`` stale states. A job that changed
+        since it was judged is left alone."""
+        return repairs.carry_out(
+            self._program,
+            found,
+            repair,
+            transport,
+            reason=reason,
+            producer=self._producer,
+            progress=progress,
+        )
+
     def close(self) -> None:
         """Close idle connections of the ledger's own."""
         if self._database is not None:
@@ -203,6 +260,9 @@ class Ledger:
             return run(blocking, make(blocking, blocking.mode()))
         assert looping is not None
         return arun(looping, make(looping, looping.mode()))
+
+    def _program(self, make: Callable[[str, Mode], Program]) -> Any:
+        return self._own(lambda driver, mode: make(driver.dialect, mode))
 
     def _own(self, make: _Make) -> Any:
         try:

@@ -11,7 +11,7 @@ from redrive import seams
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, LimitExceeded
 from redrive.ledger.drivers.port import Mode
-from redrive.ledger.records import GENERATION_HEADER, Job, OutboxRow
+from redrive.ledger.records import GENERATION_HEADER, Job, OutboxRow, of_generation
 from redrive.ledger.steps import Program, Rows, Statement, Step
 from redrive.ledger.transaction import framed
 from redrive.ledger.values import checked_key, json_text, listed, loaded, payload_text, text
@@ -145,9 +145,20 @@ def _row(row: tuple[Any, ...], claim: str) -> OutboxRow:
         delay_seconds=wanted.get("delay_seconds"),
         priority=wanted.get("priority"),
         group=wanted.get("group"),
-        deduplication_id=wanted.get("deduplication_id"),
+        deduplication_id=_deduplication_id(text(key), int(generation), wanted),
         claim=claim,
     )
+
+
+def _deduplication_id(key: str, generation: int, wanted: dict[str, Any]) -> str | None:
+    """A repair really enqueues also within a FIFO queue's window: its message is no duplicate of the first.
+
+    A job with a group goes to a FIFO queue, which may merge equal payloads.
+    """
+    given: str | None = wanted.get("deduplication_id")
+    if not generation or (given is None and wanted.get("group") is None):
+        return given
+    return of_generation(given or key, generation)
 
 
 def _accepted(rows: list[OutboxRow]) -> Generator[Step, Any, int]:

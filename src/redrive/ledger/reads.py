@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final
 
 from redrive import seams
+from redrive.domain.reconcile import Known
 from redrive.ledger.drivers.port import Mode
 from redrive.ledger.records import AttemptRecord, Completion, JobRecord, LedgerStatus
 from redrive.ledger.states import State
@@ -44,6 +45,25 @@ def move(dialect: str, mode: Mode, event: str, job_keys: Iterable[str]) -> Progr
     """``cancel``, ``redrive`` or ``republish`` the jobs whose state allows it; answers how many that were."""
     keys = sorted({checked_key(dialect, key) for key in job_keys})
     return framed(dialect, mode, _move(event, keys))
+
+
+def reconcile_counts(dialect: str, mode: Mode, queue: str) -> Program:
+    """{state: (jobs of ``queue``, those of them that wait for a relay)}."""
+    return asked(dialect, mode, _reconcile_counts(queue))
+
+
+def reconcile_open(dialect: str, mode: Mode, queue: str, after: str, limit: int) -> Program:
+    """Up to ``limit`` jobs of ``queue`` that are not final, above the key ``after``, as :class:`Known` in the
+    order of their keys' bytes; whether their payloads are there is not looked up."""
+    start = after.encode() if dialect == "mysql" else after
+    return asked(
+        dialect, mode, _known(Statement("reconcile_open", {"queue": queue, "after": start, "limit": limit}))
+    )
+
+
+def reconcile_known(dialect: str, mode: Mode, job_keys: Sequence[str]) -> Program:
+    """What the ledger knows of ``job_keys`` (at most some thousand), as :class:`Known` in no order."""
+    return asked(dialect, mode, _known(Statement("reconcile_known", {"keys": listed(job_keys)})))
 
 
 def _job(key: str | bytes) -> Generator[Step, Any, JobRecord | None]:
@@ -94,6 +114,23 @@ def _status() -> Generator[Step, Any, LedgerStatus]:
         waiting_for_relay=sum(int(row[2]) for row in answer.rows),
         oldest_planned_seconds=0.0 if oldest_ms is None else max(0, seams.wall_ms() - oldest_ms) / 1000,
     )
+
+
+def _reconcile_counts(queue: str) -> Generator[Step, Any, dict[State, tuple[int, int]]]:
+    answer: Rows = yield Statement("reconcile_counts", {"queue": queue})
+    return {State(int(state)): (int(count), int(waits)) for state, count, waits in answer.rows}
+
+
+def _known(statement: Statement) -> Generator[Step, Any, list[Known]]:
+    answer: Rows = yield statement
+    return [
+        Known(
+            text(key), text(queue), State(int(state)).name.lower(), int(generation), text(message_id),
+            bool(waits), bool(payload), completed_ms, updated_ms,
+        )
+        for key, queue, state, generation, message_id, waits, completed_ms, updated_ms, *more in answer.rows
+        for payload in more or (False,)
+    ]  # fmt: skip
 
 
 def _move(event: str, keys: list[str | bytes]) -> Generator[Step, Any, int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
+
+from redrive.domain import limits
 
 GENERATION_HEADER = "redrive-generation"
 """The reserved header that carries a repaired job's generation, as decimal text."""
@@ -147,7 +150,15 @@ class OutboxRow:
     @property
     def idempotency_key(self) -> str:
         """What the relay publishes it under."""
-        return f"{self.job_key}#{self.generation}"
+        return of_generation(self.job_key, self.generation)
+
+
+def of_generation(name: str, generation: int) -> str:
+    """``name#generation``, with the name's SHA-256 where that would be longer than a key may be."""
+    key = f"{name}#{generation}"
+    if len(key.encode()) <= limits.KEY_BYTES_MAX:
+        return key
+    return f"sha256:{hashlib.sha256(name.encode()).hexdigest()}#{generation}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ long polls wait for what must come, and each has a deadline.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 from unittest import SkipTest
 
 import msgspec
 
 from redrive import seams
 from redrive.domain.errors import NotFound, RedriveError, StaleReceipt
-from redrive.transports.port import Delivery, Entry, Lease, Published, Transport
+from redrive.domain.reconcile import Held
+from redrive.transports.port import Delivery, Entry, Lease, Lists, Published, Tells, Transport, Withdraws
 
 DEADLINE_SECONDS = 10.0
 
@@ -58,8 +59,17 @@ def item(delivery: Delivery) -> tuple[str, str]:
     return delivery.message_id, delivery.receipt_handle
 
 
+def holds(transport: Transport, queue: str) -> dict[str, Held]:
+    """Everything that the queue holds, by message id; each is listed once while nothing moves."""
+    found = [one for page in cast("Lists", transport).held(queue) for one in page]
+    by_id = {one.message_id: one for one in found}
+    assert len(by_id) == len(found)
+    return by_id
+
+
 class TransportConformance:
-    """The suite; see the module. ``lacks``: idempotency, fifo, deduplication, priority, suspect, late_ack."""
+    """The suite; see the module. ``lacks``: idempotency, fifo, deduplication, priority, suspect, late_ack,
+    listing, fates, withdrawal."""
 
     lacks: ClassVar[frozenset[str]] = frozenset()
 
@@ -274,3 +284,53 @@ class TransportConformance:
         started = seams.monotonic()
         assert len(lease(transport, queue, wait=8).messages) == 1
         assert seams.monotonic() - started < 6
+
+    def test_all_that_is_held_is_listed(self, transport: Transport, queue: str) -> None:
+        """Ready, leased, delayed and dead messages, over several pages; listing changes nothing."""
+        self.needs("listing")
+        doomed, leased = put(transport, queue, 1, 2)
+        for delivery in lease(transport, queue).messages:
+            if delivery.message_id == doomed.message_id:
+                transport.nack(queue, *item(delivery), permanent=True)
+        (delayed,) = put(transport, queue, 3, delay_seconds=600)
+        ready = put(transport, queue, *(f"{n}" * 9_000 for n in range(99)), job_key="many")
+        found = holds(transport, queue)
+        states = {
+            each: found[each].state for each in (doomed.message_id, leased.message_id, delayed.message_id)
+        }
+        assert list(states.values()) == ["dead", "leased", "delayed"]
+        assert {found.pop(each).job_key for each in states} == set(states)
+        assert set(found) == {one.message_id for one in ready}
+        assert {(one.job_key, one.state, one.queue) for one in found.values()} == {("many", "ready", queue)}
+        assert set(holds(transport, queue)) == set(found) | set(states)
+        assert len(lease(transport, queue, count=200).messages) == len(ready)
+
+    def test_what_became_of_a_message_is_told(self, transport: Transport, queue: str) -> None:
+        """Held where it lies, acknowledged, or removed; by its id and by its job key."""
+        self.needs("fates")
+        tells = cast("Tells", transport)
+        (first,) = put(transport, queue, 1, job_key="job")
+        for message_id in (first.message_id, None):
+            fate = tells.fate(queue, "job", message_id)
+            assert fate.sure
+            assert fate.held == Held("job", first.message_id, queue, "ready")
+        transport.ack(queue, [item(one(transport, queue))])
+        for message_id in (first.message_id, None):
+            fate = tells.fate(queue, "job", message_id)
+            assert (fate.held, fate.end, fate.sure) == (None, "acked", True)
+
+    def test_messages_of_final_jobs_are_taken_out(self, transport: Transport, queue: str) -> None:
+        """Live and dead ones, each once; others stay."""
+        self.needs("withdrawal")
+        dead, live, kept = put(transport, queue, 1, 2, 3)
+        for delivery in lease(transport, queue).messages:
+            if delivery.message_id == dead.message_id:
+                transport.nack(queue, *item(delivery), permanent=True)
+            else:
+                transport.release(queue, *item(delivery))
+        found = holds(transport, queue)
+        given = [(found[dead.message_id], 1_000), (found[live.message_id], 1_000)]
+        withdraws = cast("Withdraws", transport)
+        assert withdraws.withdraw(queue, given, "done") == [True, True]
+        assert withdraws.withdraw(queue, given, "done") == [False, False]
+        assert set(holds(transport, queue)) == {kept.message_id}

@@ -9,6 +9,8 @@ import msgspec
 
 from redrive.domain import limits
 from redrive.domain.errors import RedriveError, error_from
+from redrive.domain.reconcile import Fate, Held
+from redrive.transports import listing
 from redrive.transports.port import Delivery, Entry, Lease, Nacked, Published, exact_json
 
 Answer = TypeVar("Answer")
@@ -203,6 +205,20 @@ class ContractTransport:
         request = _settle(queue, message_id, receipt_handle)
         request |= {"reason": reason[: limits.REASON_CHARS_MAX], "error": error}
         self._carrier.call("queue.dead_letter", request)
+
+    def held(self, queue: str) -> Iterator[Sequence[Held]]:
+        """Pages of the messages of ``queue`` and of its dead letters; changes nothing."""
+        return listing.held(self._carrier.call, queue)
+
+    def fate(self, queue: str, job_key: str, message_id: str | None) -> Fate:
+        """What became of the message, or without its id of the job's messages; changes nothing."""
+        return listing.fate(self._carrier.call, queue, job_key, message_id)
+
+    def withdraw(
+        self, queue: str, items: Sequence[tuple[Held, int | None]], reason: str
+    ) -> list[bool | RedriveError]:
+        """Take out messages whose jobs are final; see :class:`~redrive.transports.port.Withdraws`."""
+        return listing.withdraw(self._carrier.call, queue, items, reason)
 
     def close(self) -> None:
         """Give connections back; the transport is not used again."""

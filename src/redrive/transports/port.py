@@ -7,12 +7,16 @@ Every method is synchronous and thread-safe, and returns within a deadline. Refu
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from redrive.domain.errors import InvalidRequest, RedriveError
+from redrive.domain.reconcile import Fate, Held
+
+Call = Callable[[str, Mapping[str, Any]], bytes]
+"""One route of the contract by its capability's id: the answer's ``data`` as JSON."""
 
 
 class Unreachable(ConnectionError):
@@ -149,6 +153,32 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give connections back; the transport is not used again."""
+
+
+class Lists(Protocol):
+    """What a transport offers beside :class:`Transport` when it can list what it holds. Reading changes
+    nothing. Without this a reconciliation says what cannot be known."""
+
+    def held(self, queue: str) -> Iterator[Sequence[Held]]:
+        """Pages of the messages of ``queue`` and of its dead letters. What moves under the listing may be
+        missing or stand there twice."""
+
+
+class Tells(Protocol):
+    """What a transport offers when it can tell what became of a message."""
+
+    def fate(self, queue: str, job_key: str, message_id: str | None) -> Fate:
+        """The fate of the message, or without its id that of the job's messages."""
+
+
+class Withdraws(Protocol):
+    """What a transport offers when single messages can be taken out."""
+
+    def withdraw(
+        self, queue: str, items: Sequence[tuple[Held, int | None]], reason: str
+    ) -> list[bool | RedriveError]:
+        """Remove messages whose jobs are final, each with the job's completion in ms since the epoch (None:
+        it was cancelled). For each: True, False when it was gone before, or the refusal."""
 
 
 def exact_json(value: Any) -> msgspec.Raw:

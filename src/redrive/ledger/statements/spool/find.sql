@@ -1,0 +1,2 @@
+-- purpose: keep a finding
+INSERT INTO findings (cause, finding) VALUES (:cause, :finding);

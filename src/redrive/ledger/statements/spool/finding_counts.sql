@@ -1,0 +1,2 @@
+-- purpose: findings by cause
+SELECT cause, count(*) FROM findings GROUP BY cause;

@@ -1,0 +1,2 @@
+-- purpose: make room for a second listing
+DELETE FROM held;

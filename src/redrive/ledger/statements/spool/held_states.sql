@@ -1,0 +1,2 @@
+-- purpose: how many messages were listed in each state
+SELECT state, count(*) FROM held GROUP BY state;
