@@ -14,10 +14,10 @@ from redrive.domain.abort import AbortRules
 from redrive.domain.envelope import Envelope
 from redrive.domain.errors import InvalidRequest, LimitExceeded, RedriveError
 from redrive.domain.plans import PlanState
-from redrive.domain.policy import QueuePolicy
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, find_queue, idempotent, known_dead
-from redrive.service.looking import error_record, payload_of, sound
+from redrive.service.looking import sound
+from redrive.service.showing import Paths, Shown
 from redrive.service.work import Commit, Read
 from redrive.storage.plan_commands import MakePlan
 from redrive.storage.plans import Plan
@@ -37,17 +37,12 @@ def listed(
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
         select, after = _filter(request, request.reason), _cursor(request.cursor)
 
-        def look(reader: Reader) -> list[tuple[StoredMessage, QueuePolicy]]:
-            page = reader.dead_page(select, after, limit + 1)
-            policies: dict[str, QueuePolicy] = {}
-            for name in {_policy_queue(stored) for stored in page}:
-                queue = reader.queue(name)
-                policies[name] = queue.policy if queue else QueuePolicy()
-            return [(stored, policies[_policy_queue(stored)]) for stored in page]
+        def look(reader: Reader) -> list[tuple[StoredMessage, tuple[str, ...]]]:
+            paths = Paths(reader)
+            return [(stored, paths.of(stored)) for stored in reader.dead_page(select, after, limit + 1)]
 
         found = context.engine.read(look)
-        page = [(one, policy) for one, policy in found[:limit] if _evident(one) or sound(one)]
-        items = [_item(stored, policy) for stored, policy in page]
+        items = [_item(one, paths) for one, paths in found[:limit] if _evident(one) or sound(one)]
         more = None
         if len(found) > limit:
             record = found[limit - 1][0].record
@@ -69,10 +64,11 @@ def groups(
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
 
         def look(reader: Reader) -> list[shapes.DeadLetterGroup]:
-            found = []
+            found, paths = [], Paths(reader)
             for group in reader.dead_groups(select, min(limit, _GROUPS_MAX)):
                 sample = reader.message(group.sample)
                 record = sample.record if sample else None
+                masked = Shown(sample, paths.of(sample)) if sample else None
                 found.append(
                     shapes.DeadLetterGroup(
                         fingerprint=group.fingerprint,
@@ -80,7 +76,7 @@ def groups(
                         first_dead_at=rfc3339(group.first_ms),
                         last_dead_at=rfc3339(group.last_ms),
                         reason=group.reason,
-                        error=error_record(record.error) if record else None,
+                        error=masked.error(record.error) if masked and record else None,
                         sample_message_id=group.sample,
                         sample_job_key=record.job_key if record else group.sample,
                     )
@@ -158,32 +154,28 @@ def _cursor(cursor: str | None) -> tuple[int, str]:
     return int(at), message_id
 
 
-def _policy_queue(stored: StoredMessage) -> str:
-    return (stored.record.origin if stored.record else None) or stored.queue
-
-
 def _evident(stored: StoredMessage) -> bool:
     """Whether its record says that it is damaged: it is listed, without what can no longer be trusted."""
     return stored.record is not None and stored.record.reason == "checksum"
 
 
-def _item(stored: StoredMessage, policy: QueuePolicy) -> shapes.DeadLetterItem:
+def _item(stored: StoredMessage, paths: tuple[str, ...]) -> shapes.DeadLetterItem:
     facts, record = stored.facts, stored.record
     assert record is not None
-    evident = _evident(stored)
+    evident, masked = _evident(stored), Shown(stored, paths)
     return shapes.DeadLetterItem(
         message_id=facts.message_id,
         job_key=facts.job_key,
         queue=stored.queue,
-        payload=Raw(b"null") if evident else payload_of(stored, policy),
+        payload=Raw(b"null") if evident else masked.payload,
         attempt=facts.attempt,
         delivery=facts.delivery,
         enqueued_at=rfc3339(facts.enqueued_ms),
         message_group_id=record.source_group or None,
         priority=facts.priority,
-        headers=Raw(stored.headers) if stored.headers and not evident else Raw(b"{}"),
+        headers=Raw(b"{}") if evident else masked.headers,
         reason=record.reason,
-        error=error_record(record.error),
+        error=masked.error(record.error),
         fingerprint=record.fingerprint,
         attempts=record.attempts,
         first_failed_at=rfc3339(record.first_failed_ms),

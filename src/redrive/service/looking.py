@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
-
-import msgspec
-from msgspec import Raw
 
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
@@ -15,17 +11,15 @@ from redrive.contract.instants import rfc3339, rfc3339_or_none
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, MessageNotFound
 from redrive.domain.facts import PREVIOUS, Slot
-from redrive.domain.policy import QueuePolicy
-from redrive.domain.redaction import redacted
 from redrive.domain.standing import shown
 from redrive.service import statistics
 from redrive.service.access import Caller
 from redrive.service.context import Context, find_queue
+from redrive.service.showing import Paths, Shown
 from redrive.service.work import Read
 from redrive.storage.port import Reader
 from redrive.storage.values import Attempt, DeadLetter, StoredMessage
 
-_NO_HEADERS = Raw(b"{}")
 _LOG = logging.getLogger("redrive.service")
 
 
@@ -73,13 +67,17 @@ def messages(context: Context, caller: Caller, request: shapes.MessageList, _key
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
         after = cursor_number(request.cursor)
 
-        def look(reader: Reader) -> tuple[list[StoredMessage], int]:
-            return reader.messages(queue, request.state, request.since, after, limit + 1), reader.now_ms
+        def look(reader: Reader) -> tuple[list[tuple[StoredMessage, tuple[str, ...]]], int]:
+            rows = reader.messages(queue, request.state, request.since, after, limit + 1)
+            paths = Paths(reader)
+            return [(stored, paths.of(stored)) for stored in rows], reader.now_ms
 
         found, now_ms = context.engine.read(look)
         page = found[:limit]
-        items = [shapes.MessageItem(**view(one, queue.policy, now_ms)) for one in page if sound(one)]
-        more = str(page[-1].facts.id) if len(found) > limit else None
+        items = [
+            shapes.MessageItem(**view(one, Shown(one, paths), now_ms)) for one, paths in page if sound(one)
+        ]
+        more = str(page[-1][0].facts.id) if len(found) > limit else None
         return shapes.MessagePage(items=items, next_cursor=more)
 
     return Read(run)
@@ -95,10 +93,10 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
                 return None
             if not sound(stored):
                 raise MessageNotFound(f"message {request.message_id} is damaged on disk and cannot be shown")
-            queue = reader.queue(stored.queue)
-            policy = queue.policy if queue else QueuePolicy()
+            masked = Shown(stored, Paths(reader).of(stored))
             return (
-                view(stored, policy, reader.now_ms),
+                masked,
+                view(stored, masked, reader.now_ms),
                 reader.attempts(request.message_id),
                 reader.records(request.message_id),
             )
@@ -106,12 +104,11 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
         found = context.engine.read(look)
         if found is None:
             raise MessageNotFound(f"message {request.message_id} is not found: it is gone or never existed")
-        fields, attempts, records = found
-        queue_names = {"queue": fields["queue"]}
+        masked, fields, attempts, records = found
         return shapes.MessageRecord(
             **fields,
-            attempts=[_attempt(attempt) for attempt in attempts],
-            lineage=[_lineage(row, queue_names["queue"]) for row in records],
+            attempts=[_attempt(attempt, masked) for attempt in attempts],
+            lineage=[_lineage(row, fields["queue"], masked) for row in records],
         )
 
     return Read(run)
@@ -133,20 +130,7 @@ def may_see(caller: Caller, stored: StoredMessage) -> bool:
     return caller.may_see(stored.queue) or (origin is not None and caller.may_see(origin))
 
 
-def payload_of(stored: StoredMessage, policy: QueuePolicy) -> Raw:
-    """The payload for a page: exact, or with the queue's redacted fields masked."""
-    if not policy.redact:
-        return Raw(stored.body)
-    # numbers keep their text: one beyond a double must not close the page on an operator
-    value = json.loads(stored.body, parse_int=_number, parse_float=_number)
-    return Raw(msgspec.json.encode(redacted(value, policy.redact)))
-
-
-def _number(text: str) -> Raw:
-    return Raw(text.encode())
-
-
-def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, Any]:
+def view(stored: StoredMessage, masked: Shown, now_ms: int) -> dict[str, Any]:
     """The fields of a message as the contract shows it."""
     facts = stored.facts
     leased = facts.slot == Slot.LEASED
@@ -155,7 +139,7 @@ def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, A
         "job_key": facts.job_key,
         "queue": stored.queue,
         "state": shown(facts, now_ms, at_head=stored.at_head),
-        "payload": payload_of(stored, policy),
+        "payload": masked.payload,
         "attempt": facts.attempt,
         "delivery": facts.delivery,
         "previous": PREVIOUS[facts.ended],
@@ -165,14 +149,9 @@ def view(stored: StoredMessage, policy: QueuePolicy, now_ms: int) -> dict[str, A
         "expires_at": rfc3339(facts.expires_ms),
         "message_group_id": stored.group_key or None,
         "priority": facts.priority,
-        "headers": Raw(stored.headers) if stored.headers else _NO_HEADERS,
+        "headers": masked.headers,
         "redrive": shapes.RedriveMark(plan_id=None, count=facts.redriven) if facts.redriven else None,
     }
-
-
-def error_record(raw: bytes | None) -> shapes.ErrorRecord | None:
-    """A stored error as the contract shows it."""
-    return None if raw is None else msgspec.json.decode(raw, type=shapes.ErrorRecord)
 
 
 def cursor_number(cursor: str | None) -> int:
@@ -184,7 +163,7 @@ def cursor_number(cursor: str | None) -> int:
     return int(cursor)
 
 
-def _attempt(row: Attempt) -> shapes.AttemptRecord:
+def _attempt(row: Attempt, masked: Shown) -> shapes.AttemptRecord:
     return shapes.AttemptRecord(
         delivery=row.delivery,
         attempt=row.attempt,
@@ -192,16 +171,16 @@ def _attempt(row: Attempt) -> shapes.AttemptRecord:
         leased_at=rfc3339(row.leased_ms),
         ended_at=rfc3339(row.ended_ms),
         end=row.end,
-        error=error_record(row.error),
+        error=masked.error(row.error),
     )
 
 
-def _lineage(row: DeadLetter, queue: str) -> shapes.LineageRecord:
+def _lineage(row: DeadLetter, queue: str, masked: Shown) -> shapes.LineageRecord:
     return shapes.LineageRecord(
         queue=queue if row.origin is None else f"{row.origin}",
         origin=row.origin,
         reason=row.reason,
-        error=error_record(row.error),
+        error=masked.error(row.error),
         fingerprint=row.fingerprint,
         dead_at=rfc3339(row.dead_ms),
         closed_at=rfc3339_or_none(row.closed_ms),
