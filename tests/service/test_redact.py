@@ -52,7 +52,7 @@ def _leaks(answers: dict[str, Any]) -> set[str]:
 
 
 def test_no_page_shows_what_is_redacted(service: Service) -> None:
-    """Lists of dead letters and messages, groups, one message with attempts and lineage; the rest is there."""
+    """Lists of dead letters and messages, groups, a message with attempts and lineage; the rest is there."""
     message_id = _dead(service, REDACT)
     answers = _answers(service, message_id)
     assert _leaks(answers) == set()
