@@ -69,3 +69,21 @@ def test_a_misspelt_queue_is_not_made(redrive: Program, client: Any) -> None:
     done = redrive.inside("consume", "typo")
     assert (done.code, "QUEUE_NOT_FOUND" in done.err) == (1, True), done.err
     assert "typo" not in [item["name"] for item in client.call("queue.list")["items"]]
+
+
+def test_what_the_queue_redacts_is_not_printed(redrive: Program) -> None:
+    """Looking never shows it, a list neither; who takes the messages over gets them whole."""
+    redrive("queue", "create", "pay", "--redact", "card", "--redact", "headers.token", "--max-retries", "0")
+    words = ["--header", "token=abcdef", "--header", "trace=seen"]
+    assert (
+        redrive("publish", "pay", '{"card":"4111-2222","amount":12345678901234567890123.50}', *words).code
+        == 0
+    )
+    for command in (["consume", "pay"], ["consume", "pay", "--json"], ["message", "list", "pay", "--json"]):
+        done = redrive(*command)
+        assert done.code == 0, done.err
+        assert ("4111" in done.out, "abcdef" in done.out, "amount" in done.out) == (False, False, True)
+        if "--json" in command:
+            assert "12345678901234567890123.50" in done.out
+    taken = redrive("consume", "pay", "--ack", "--json")
+    assert ("4111-2222" in taken.out, "abcdef" in taken.out) == (True, True)

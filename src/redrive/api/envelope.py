@@ -45,7 +45,10 @@ def data_bytes(answer: Answer, request: object = None) -> bytes:
     parts = [b'"messages":' + listed] if view != "items" else []
     if view != "messages":
         parts.append(b'"items":' + listed)
-    return b"{" + b",".join(parts) + b',"lease_seconds":' + _ENCODER.encode(answer.lease_seconds) + b"}"
+    parts.append(b'"lease_seconds":' + _ENCODER.encode(answer.lease_seconds))
+    if answer.redact is not msgspec.UNSET:
+        parts.append(b'"redact":' + _ENCODER.encode(answer.redact))
+    return b"{" + b",".join(parts) + b"}"
 
 
 def success(

@@ -35,7 +35,7 @@ def _effects(evidence: Evidence, tables: Tables) -> Claim:
     shown = f"once {counts[1]}, more than once {more}, unknown keys {len(strange)}"
     return Claim(
         "effects per job key",
-        f"{_counted(len(keys), 'key')}, once each",
+        f"{counted(len(keys), 'key')}, once each",
         shown,
         counts[1] == len(keys) and not strange,
     )
@@ -59,14 +59,14 @@ def _ledger(evidence: Evidence, tables: Tables) -> Claim:
 def _money(evidence: Evidence, tables: Tables) -> Claim:
     owed = evidence.night.totals()
     wrong = [code for code in sorted({*owed, *tables.posted}) if owed.get(code) != tables.posted.get(code)]
-    shown = f"{_counted(len(owed) - len(wrong), 'currency', 'currencies')} equal"
+    shown = f"{counted(len(owed) - len(wrong), 'currency', 'currencies')} equal"
     if wrong:
         code = wrong[0]
         excess = tables.posted.get(code, (0, 0, 0))[2] - owed.get(code, (0, 0, 0))[2]
         shown += f", {len(wrong)} wrong ({code} net {excess:+d})"
     return Claim(
         "money posted = the provider's books",
-        f"{_counted(len(owed), 'currency', 'currencies')} equal",
+        f"{counted(len(owed), 'currency', 'currencies')} equal",
         shown,
         not wrong,
     )
@@ -84,7 +84,7 @@ def _answers(evidence: Evidence, tables: Tables) -> Claim:
         for row in tables.exceptions
     )
     missed, extra = sum((known - got).values()), sum((got - known).values())
-    expected = _counted(sum(known.values()), "known difference")
+    expected = counted(sum(known.values()), "known difference")
     shown = f"{sum((known & got).values())} found, {missed} missed, {extra} too many"
     return Claim("differences found", expected, shown, not missed and not extra)
 
@@ -111,7 +111,7 @@ def _refused(name: str, shard: str, evidence: Evidence, tables: Tables) -> Claim
     key = evidence.settlements[shard]
     refused = sum(1 for attempt in tables.attempts[key] if attempt.outcome == "duplicate")
     effects = tables.effects.get(key, 0)
-    shown = f"{_counted(effects, 'effect')}, duplicate refused {refused}"
+    shown = f"{counted(effects, 'effect')}, duplicate refused {refused}"
     return Claim(name, "1 effect, duplicate refused at least 1", shown, effects == 1 and refused >= 1)
 
 
@@ -131,7 +131,7 @@ def _redriven(evidence: Evidence, tables: Tables) -> Claim | None:
     key = evidence.settlements[evidence.roles.invalid]
     ended = [attempt.outcome for attempt in tables.attempts[key]]
     effects, count = tables.effects.get(key, 0), len(evidence.redriven)
-    shown = f"{count} redriven, {_counted(effects, 'effect')}, attempts {', '.join(ended)}"
+    shown = f"{count} redriven, {counted(effects, 'effect')}, attempts {', '.join(ended)}"
     holds = (count, effects, ended.count("reject"), ended[-1:]) == (1, 1, 1, ["done"])
     return Claim(
         "corrected and redriven, only that one",
@@ -152,8 +152,8 @@ def _outage(evidence: Evidence, tables: Tables) -> Claim | None:
     settled = {row["job_key"] for row in tables.audit} & set(keys)
     holds = len(settled) == len(keys) and took <= RECOVERY_SECONDS_MAX
     return Claim(
-        "provider outage", f"{_counted(len(keys), 'shard')} settled ≤ {RECOVERY_SECONDS_MAX:.0f} s after it",
-        f"{_counted(met, 'call')} failed, {len(ends)} settled, last after {took:.1f} s",
+        "provider outage", f"{counted(len(keys), 'shard')} settled ≤ {RECOVERY_SECONDS_MAX:.0f} s after it",
+        f"{counted(met, 'call')} failed, {len(ends)} settled, last after {took:.1f} s",
         holds and met > 0 and min(ends, default=0) >= off,
     )  # fmt: skip
 
@@ -181,7 +181,7 @@ def _order(_: Evidence, tables: Tables) -> Claim:
     for row in tables.cleanups:
         wrong += row["position"] < last.get(row["shard"], 0)
         last[row["shard"]] = max(row["position"], last.get(row["shard"], 0))
-    shown = f"{wrong} out of order in {_counted(len(last), 'group')}"
+    shown = f"{wrong} out of order in {counted(len(last), 'group')}"
     return Claim("order of cleanups in each shard", "0 out of order", shown, wrong == 0 and bool(last))
 
 
@@ -226,7 +226,7 @@ def _payouts(evidence: Evidence, tables: Tables) -> Claim:
     staged = 1 if evidence.roles.timed_out else 0
     return Claim(
         "payouts sent again at the provider", f"{wanted} made; repeats answered by key, at least {staged}",
-        f"{made} made; {_counted(repeated, 'repeated call')}", made == wanted and repeated >= staged,
+        f"{made} made; {counted(repeated, 'repeated call')}", made == wanted and repeated >= staged,
     )  # fmt: skip
 
 
@@ -237,7 +237,8 @@ def _operator(evidence: Evidence, _: Tables) -> Claim:
     return Claim("an operator could see", ", ".join(wanted), details or "nothing", seen == wanted)
 
 
-def _counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 effect``, ``2 effects``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

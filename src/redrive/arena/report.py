@@ -6,6 +6,7 @@ from shlex import quote
 from typing import Any, Final
 
 from redrive.arena.night import Options, Outcome, run
+from redrive.arena.verdicts import claims_json, claims_table
 
 STEPS_ABOUT: Final = 13
 
@@ -34,20 +35,9 @@ def show(options: Options, console: Any = None) -> int:
 
 def table(outcome: Outcome, options: Options) -> Any:
     """The claims of ``outcome`` as a rich Table."""
-    from rich.table import Table
-    from rich.text import Text
-
     without = f", without: {options.unsafe}" if options.unsafe else ""
-    found = Table(
-        title=f"The night of {outcome.evidence.night.day} (seed {options.seed}{without})", show_lines=True
-    )
-    for name in ("claim", "expected", "the tables show"):
-        found.add_column(name, overflow="fold")
-    found.add_column("")
-    for claim in outcome.claims:
-        verdict = Text("holds", "green") if claim.holds else Text("FAILS", "bold red")
-        found.add_row(Text(claim.name), Text(claim.expected), Text(claim.shown), verdict)
-    return found
+    title = f"The night of {outcome.evidence.night.day} (seed {options.seed}{without})"
+    return claims_table(title, outcome.claims)
 
 
 def as_json(outcome: Outcome, options: Options) -> dict[str, Any]:
@@ -57,10 +47,7 @@ def as_json(outcome: Outcome, options: Options) -> dict[str, Any]:
         "unsafe": options.unsafe,
         "seconds": round(outcome.seconds, 1),
         "holds": outcome.holds,
-        "claims": [
-            {"claim": c.name, "expected": c.expected, "shown": c.shown, "holds": c.holds}
-            for c in outcome.claims
-        ],
+        "claims": claims_json(outcome.claims),
         "waited_in_vain": outcome.evidence.late,
         "kept": outcome.kept,
     }

@@ -16,6 +16,7 @@ from redrive.cli.commands import (
     database,
     dead_letters,
     demo,
+    exercise,
     jobs,
     keys,
     ledger,
@@ -38,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for _room in (serve, demo, publish, consume, reconcile, version):
+for _room in (serve, demo, exercise, publish, consume, reconcile, version):
     _room.register(app)
 for _name, _group in (
     ("queue", queues.app),

@@ -82,6 +82,10 @@ class Output:
         """One line of text, made safe."""
         print(plain(text))
 
+    def rich(self, thing: Any) -> None:
+        """Something that rich knows how to print."""
+        _console().print(thing)
+
     def flush(self) -> None:
         """Everything so far is with the reader; raises BrokenPipeError when there is none."""
         sys.stdout.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
@@ -42,7 +42,11 @@ def _finish(result: Any) -> shapes.Deliveries:
         raise result
     until = rfc3339(result.leased_ms + result.visibility_ms)
     messages = [_delivered(row, until) for row in result.messages]
-    return shapes.Deliveries(messages=messages, lease_seconds=seconds(result.visibility_ms))
+    return shapes.Deliveries(
+        messages=messages,
+        lease_seconds=seconds(result.visibility_ms),
+        redact=list(result.redact) if result.redact else UNSET,
+    )
 
 
 def _delivered(row: Claimed, until: str) -> shapes.Delivered:

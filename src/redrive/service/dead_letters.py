@@ -14,11 +14,12 @@ from redrive.domain.abort import AbortRules
 from redrive.domain.envelope import Envelope
 from redrive.domain.errors import InvalidRequest, LimitExceeded, RedriveError
 from redrive.domain.plans import PlanState
-from redrive.domain.policy import FingerprintPolicy, QueuePolicy
+from redrive.domain.policy import FingerprintPolicy
 from redrive.service.access import Caller
 from redrive.service.context import Context, audit, find_queue, idempotent, known_dead
 from redrive.service.fingerprints import policies_of
-from redrive.service.looking import cursor_number, error_record, payload_of, policy_of, sound, source
+from redrive.service.looking import cursor_number, sound
+from redrive.service.showing import Paths, Shown
 from redrive.service.work import Commit, Read
 from redrive.storage.plan_commands import MakePlan
 from redrive.storage.plans import Plan
@@ -36,14 +37,12 @@ def listed(
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
         select, after = _filter(request, request.reason), _cursor(request.cursor)
 
-        def look(reader: Reader) -> list[tuple[StoredMessage, QueuePolicy]]:
-            page = reader.dead_page(select, after, limit + 1)
-            policies = {name: policy_of(reader, name) for name in {source(stored) for stored in page}}
-            return [(stored, policies[source(stored)]) for stored in page]
+        def look(reader: Reader) -> list[tuple[StoredMessage, tuple[str, ...]]]:
+            paths = Paths(reader)
+            return [(stored, paths.of(stored)) for stored in reader.dead_page(select, after, limit + 1)]
 
         found = context.engine.read(look)
-        page = [(one, policy) for one, policy in found[:limit] if _evident(one) or sound(one)]
-        items = [_item(stored, policy) for stored, policy in page]
+        items = [_item(one, paths) for one, paths in found[:limit] if _evident(one) or sound(one)]
         more = None
         if len(found) > limit:
             record = found[limit - 1][0].record
@@ -65,34 +64,42 @@ def groups(
         limit, seen = request.limit or limits.LIST_LIMIT_DEFAULT, cursor_number(request.cursor)
 
         def look(reader: Reader) -> shapes.GroupList:
-            groups = reader.dead_groups(select, limit + 1, seen)
-            samples = [(group, _open(reader, group.sample)) for group in groups[:limit]]
-            policies = policies_of(reader, {record.origin for _, record in samples if record.origin})
+            groups, paths = reader.dead_groups(select, limit + 1, seen), Paths(reader)
+            samples = [(group, _sample(reader, group)) for group in groups[:limit]]
+            policies = policies_of(reader, {record.origin for _, (_, record) in samples if record.origin})
             return shapes.GroupList(
                 items=[
-                    _group(group, record, policies.get((record.origin or "", record.fingerprint or "")))
-                    for group, record in samples
+                    _group(
+                        group, record, Shown(stored, paths.of(stored)),
+                        policies.get((record.origin or "", record.fingerprint or "")),
+                    )
+                    for group, (stored, record) in samples
                 ],
                 next_cursor=str(seen + limit) if len(groups) > limit else None,
-            )
+            )  # fmt: skip
 
         return context.engine.read(look)
 
     return Read(run)
 
 
-def _open(reader: Reader, message_id: str) -> DeadLetter:
-    return next(record for record in reader.records(message_id) if record.closed_ms is None)
+def _sample(reader: Reader, group: DeadGroup) -> tuple[StoredMessage, DeadLetter]:
+    stored = reader.message(group.sample)
+    assert stored is not None
+    assert stored.record is not None
+    return stored, stored.record
 
 
-def _group(group: DeadGroup, sample: DeadLetter, policy: FingerprintPolicy | None) -> shapes.DeadLetterGroup:
+def _group(
+    group: DeadGroup, sample: DeadLetter, masked: Shown, policy: FingerprintPolicy | None
+) -> shapes.DeadLetterGroup:
     return shapes.DeadLetterGroup(
         fingerprint=group.fingerprint,
         count=group.count,
         first_dead_at=rfc3339(group.first_ms),
         last_dead_at=rfc3339(group.last_ms),
         reason=sample.reason,
-        error=error_record(sample.error),
+        error=masked.error(sample.error),
         sample_message_id=group.sample,
         sample_job_key=sample.job_key,
         policy=policy or "retry",
@@ -170,23 +177,23 @@ def _evident(stored: StoredMessage) -> bool:
     return stored.record is not None and stored.record.reason == "checksum"
 
 
-def _item(stored: StoredMessage, policy: QueuePolicy) -> shapes.DeadLetterItem:
+def _item(stored: StoredMessage, paths: tuple[str, ...]) -> shapes.DeadLetterItem:
     facts, record = stored.facts, stored.record
     assert record is not None
-    evident = _evident(stored)
+    evident, masked = _evident(stored), Shown(stored, paths)
     return shapes.DeadLetterItem(
         message_id=facts.message_id,
         job_key=facts.job_key,
         queue=stored.queue,
-        payload=Raw(b"null") if evident else payload_of(stored, policy),
+        payload=Raw(b"null") if evident else masked.payload,
         attempt=facts.attempt,
         delivery=facts.delivery,
         enqueued_at=rfc3339(facts.enqueued_ms),
         message_group_id=record.source_group or None,
         priority=facts.priority,
-        headers=Raw(stored.headers) if stored.headers and not evident else Raw(b"{}"),
+        headers=Raw(b"{}") if evident else masked.headers,
         reason=record.reason,
-        error=error_record(record.error),
+        error=masked.error(record.error),
         fingerprint=record.fingerprint,
         attempts=record.attempts,
         first_failed_at=rfc3339(record.first_failed_ms),

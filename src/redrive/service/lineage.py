@@ -15,7 +15,8 @@ from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, MessageNotFound, NotFound
 from redrive.service.access import Caller
 from redrive.service.context import Context
-from redrive.service.looking import policy_of, sound, views
+from redrive.service.looking import sound, views
+from redrive.service.showing import Paths
 from redrive.service.story import Known, steps_of
 from redrive.service.work import Read
 from redrive.storage.port import Engine, Reader
@@ -107,12 +108,13 @@ def _lineage(reader: Reader, known: Known) -> shapes.Lineage:
     shown = None
     if known.stored is not None and sound(known.stored):
         shown = shapes.MessageItem(**views(reader, [known.stored])[0])
-    redact = tuple(policy_of(reader, known.queue).redact) if known.queue else ()
+    paths = Paths(reader)
+    masked = paths.of(known.stored) if known.stored else paths.named(known.queue or "")
     return shapes.Lineage(
         message_id=known.message_id,
         job_key=known.job_key,
         queue=known.stored.queue if known.stored else known.queue,
         state="gone" if known.stored is None else "damaged" if shown is None else shown.state,
         message=shown,
-        steps=steps_of(known, redact),
+        steps=steps_of(known, masked),
     )

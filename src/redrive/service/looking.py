@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
-
-import msgspec
-from msgspec import Raw
 
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
@@ -15,17 +11,15 @@ from redrive.contract.instants import rfc3339, rfc3339_or_none
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, MessageNotFound
 from redrive.domain.facts import PREVIOUS, Slot
-from redrive.domain.policy import QueuePolicy
-from redrive.domain.redaction import redacted
 from redrive.domain.standing import shown
 from redrive.service import statistics
 from redrive.service.access import Caller
 from redrive.service.context import Context, find_queue
+from redrive.service.showing import Paths, Shown
 from redrive.service.work import Read
 from redrive.storage.port import Reader
 from redrive.storage.values import Attempt, DeadLetter, StoredMessage
 
-_NO_HEADERS = Raw(b"{}")
 _LOG = logging.getLogger("redrive.service")
 
 
@@ -97,7 +91,9 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
                 return None
             if not sound(stored):
                 raise MessageNotFound(f"message {request.message_id} is damaged on disk and cannot be shown")
+            masked = Shown(stored, Paths(reader).of(stored))
             return (
+                masked,
                 views(reader, [stored])[0],
                 reader.attempts(request.message_id),
                 reader.records(request.message_id),
@@ -106,12 +102,11 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
         found = context.engine.read(look)
         if found is None:
             raise MessageNotFound(f"message {request.message_id} is not found: it is gone or never existed")
-        fields, attempts, records = found
-        queue_names = {"queue": fields["queue"]}
+        masked, fields, attempts, records = found
         return shapes.MessageRecord(
             **fields,
-            attempts=[_attempt(attempt) for attempt in attempts],
-            lineage=[_lineage(row, queue_names["queue"]) for row in records],
+            attempts=[_attempt(attempt, masked) for attempt in attempts],
+            lineage=[_lineage(row, fields["queue"], masked) for row in records],
         )
 
     return Read(run)
@@ -133,45 +128,17 @@ def may_see(caller: Caller, stored: StoredMessage) -> bool:
     return caller.may_see(stored.queue) or (origin is not None and caller.may_see(origin))
 
 
-def payload_of(stored: StoredMessage, policy: QueuePolicy) -> Raw:
-    """The payload for a page: exact, or with the queue's redacted fields masked."""
-    if not policy.redact:
-        return Raw(stored.body)
-    # numbers keep their text: one beyond a double must not close the page on an operator
-    value = json.loads(stored.body, parse_int=_number, parse_float=_number)
-    return Raw(msgspec.json.encode(redacted(value, policy.redact)))
-
-
-def _number(text: str) -> Raw:
-    return Raw(text.encode())
-
-
 def views(reader: Reader, page: list[StoredMessage]) -> list[dict[str, Any]]:
-    """Sound messages as the contract shows them, each redacted as its source says, with the plan that sent
-    it."""
+    """Sound messages as the contract shows them, masked as their queues say, and which plan sent them."""
     redriven = [stored.facts.message_id for stored in page if stored.facts.redriven]
-    plans = reader.plan_ids(redriven) if redriven else {}
-    policies = {name: policy_of(reader, name) for name in {source(stored) for stored in page}}
+    plans, paths = reader.plan_ids(redriven) if redriven else {}, Paths(reader)
     return [
-        view(stored, policies[source(stored)], reader.now_ms, plans.get(stored.facts.message_id))
+        view(stored, Shown(stored, paths.of(stored)), reader.now_ms, plans.get(stored.facts.message_id))
         for stored in page
     ]
 
 
-def source(stored: StoredMessage) -> str:
-    """The queue whose policy holds for a message: a dead letter's is the one that it came from."""
-    return (stored.record.origin if stored.record else None) or stored.queue
-
-
-def policy_of(reader: Reader, queue: str) -> QueuePolicy:
-    """A queue's policy; the defaults of one that is not there any more."""
-    found = reader.queue(queue)
-    return found.policy if found else QueuePolicy()
-
-
-def view(
-    stored: StoredMessage, policy: QueuePolicy, now_ms: int, plan_id: str | None = None
-) -> dict[str, Any]:
+def view(stored: StoredMessage, masked: Shown, now_ms: int, plan_id: str | None = None) -> dict[str, Any]:
     """The fields of a message as the contract shows it. ``plan_id``: the plan that sent it last."""
     facts = stored.facts
     leased = facts.slot == Slot.LEASED
@@ -180,7 +147,7 @@ def view(
         "job_key": facts.job_key,
         "queue": stored.queue,
         "state": shown(facts, now_ms, at_head=stored.at_head),
-        "payload": payload_of(stored, policy),
+        "payload": masked.payload,
         "attempt": facts.attempt,
         "delivery": facts.delivery,
         "previous": PREVIOUS[facts.ended],
@@ -190,14 +157,9 @@ def view(
         "expires_at": rfc3339(facts.expires_ms),
         "message_group_id": stored.group_key or None,
         "priority": facts.priority,
-        "headers": Raw(stored.headers) if stored.headers else _NO_HEADERS,
+        "headers": masked.headers,
         "redrive": shapes.RedriveMark(plan_id=plan_id, count=facts.redriven) if facts.redriven else None,
     }
-
-
-def error_record(raw: bytes | None) -> shapes.ErrorRecord | None:
-    """A stored error as the contract shows it."""
-    return None if raw is None else msgspec.json.decode(raw, type=shapes.ErrorRecord)
 
 
 def cursor_number(cursor: str | None) -> int:
@@ -209,7 +171,7 @@ def cursor_number(cursor: str | None) -> int:
     return int(cursor)
 
 
-def _attempt(row: Attempt) -> shapes.AttemptRecord:
+def _attempt(row: Attempt, masked: Shown) -> shapes.AttemptRecord:
     return shapes.AttemptRecord(
         delivery=row.delivery,
         attempt=row.attempt,
@@ -217,16 +179,16 @@ def _attempt(row: Attempt) -> shapes.AttemptRecord:
         leased_at=rfc3339(row.leased_ms),
         ended_at=rfc3339(row.ended_ms),
         end=row.end,
-        error=error_record(row.error),
+        error=masked.error(row.error),
     )
 
 
-def _lineage(row: DeadLetter, queue: str) -> shapes.LineageRecord:
+def _lineage(row: DeadLetter, queue: str, masked: Shown) -> shapes.LineageRecord:
     return shapes.LineageRecord(
         queue=queue if row.origin is None else f"{row.origin}",
         origin=row.origin,
         reason=row.reason,
-        error=error_record(row.error),
+        error=masked.error(row.error),
         fingerprint=row.fingerprint,
         dead_at=rfc3339(row.dead_ms),
         closed_at=rfc3339_or_none(row.closed_ms),

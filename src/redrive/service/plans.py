@@ -17,10 +17,12 @@ from redrive.domain.envelope import Envelope
 from redrive.domain.errors import InvalidRequest, PlanNotFound, RedriveError
 from redrive.domain.estimate import Estimate, estimate
 from redrive.domain.plans import PlanEvent, PlanState, members_sha256
+from redrive.domain.redaction import exactly, redact
 from redrive.service.access import Caller
 from redrive.service.capacity import measured
 from redrive.service.context import Context, audit, idempotent, known_dead, on_behalf
 from redrive.service.looking import cursor_number
+from redrive.service.showing import Paths
 from redrive.service.work import Read
 from redrive.storage.plan_commands import ChangePlan, MakePlan, PlanMade, Resolved, ResolvePlan
 from redrive.storage.plans import Paused, Plan, PlanItem
@@ -276,6 +278,13 @@ def _dry_run(context: Context, plan: Plan) -> shapes.PlanRecord:
     return record
 
 
+def _edit(reader: Reader, queue: str, patch: bytes) -> Raw:
+    """A merge patch as it may be shown: a corrected card number is as secret as a wrong one."""
+    known = Paths(reader)
+    paths = (*known.named(queue), *known.named(queue.removesuffix(".dlq")))
+    return Raw(msgspec.json.encode(redact(paths, exactly(patch)).payload) if paths else patch)
+
+
 def _record(reader: Reader, plan: Plan, counts: dict[str, int] | None = None) -> shapes.PlanRecord:
     counted = reader.plan_counts(plan.number) if counts is None else counts
     left = counted.get("pending", 0)
@@ -299,7 +308,7 @@ def _record(reader: Reader, plan: Plan, counts: dict[str, int] | None = None) ->
             service_time_p95_ms=plan.abort.service_time_p95_ms,
             dead_growth_per_minute=plan.abort.dead_growth_per_minute,
         ),
-        edit=None if plan.edit is None else Raw(plan.edit),
+        edit=None if plan.edit is None else _edit(reader, plan.queue, plan.edit),
         paused_by=None if plan.paused_by is None else _paused(plan.paused_by),
         counts=counted,
         estimate=_estimate_record(estimate(left, plan.envelope, measured(reader, plan.queue))),

@@ -128,6 +128,7 @@ def delete(context: Context, caller: Caller, request: shapes.QueueDelete, _key: 
         row.detail = msgspec.json.encode(
             {"ready": held.ready, "delayed": held.delayed, "waiting": held.waiting, "leased": held.leased}
         )
+        _bequeath_redaction(context, caller, queue)
         try:
             deleted = _queue(context.committer.call(c.SetQueueState(request.queue, "deleting", row)))
         except Conflict:
@@ -140,6 +141,18 @@ def delete(context: Context, caller: Caller, request: shapes.QueueDelete, _key: 
         return shapes.QueueDeleted(deleted=True, messages=messages, leased=held.leased)
 
     return Read(run)
+
+
+def _bequeath_redaction(context: Context, caller: Caller, queue: Queue) -> None:
+    """Its dead letters outlive the queue: what it keeps out of sight stays so by the settings of theirs."""
+    if not queue.policy.redact:
+        return
+    heir = context.engine.read(lambda reader: reader.queue(queue.dead_letter_name))
+    if heir is None or set(queue.policy.redact) <= set(heir.policy.redact):
+        return
+    paths = tuple(dict.fromkeys((*heir.policy.redact, *queue.policy.redact)))
+    row = audit(caller, "queue.update", heir.name, f"redacts what {queue.name} did, which is deleted")
+    _queue(context.committer.call(c.UpdateQueue(heir.name, {"redact": paths}, audit=row)))
 
 
 def purge(context: Context, caller: Caller, request: shapes.QueuePurge, _key: Idempotency | None) -> Read:

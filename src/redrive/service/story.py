@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import Raw
@@ -12,9 +11,9 @@ from redrive.contract import shapes
 from redrive.contract.instants import rfc3339, rfc3339_or_none
 from redrive.contract.shapes import LineageStep
 from redrive.domain.patterns import EVERY_QUEUE
-from redrive.domain.redaction import redacted
+from redrive.domain.redaction import MASK, exactly, redact
 from redrive.service.access import Caller
-from redrive.service.looking import error_record, source
+from redrive.service.showing import Shown
 from redrive.storage.plans import Plan, PlanItem
 from redrive.storage.values import Attempt, DeadLetter, StoredMessage, Tombstone
 
@@ -36,7 +35,8 @@ class Known(msgspec.Struct):
     def queue(self) -> str | None:
         """The queue that it was published to, as far as that is known."""
         if self.stored is not None:
-            return source(self.stored)
+            record = self.stored.record
+            return (record.origin if record else None) or self.stored.queue
         if self.records:
             return next((record.origin for record in self.records if record.origin), None)
         if self.tombstone is not None:
@@ -62,25 +62,29 @@ class Known(msgspec.Struct):
         return any((self.stored, self.attempts, self.records, self.members, self.tombstone))
 
 
-def steps_of(known: Known, redact: tuple[str, ...]) -> list[LineageStep]:
-    """In order of time; within a millisecond by the life (how often it had been redriven) that a step belongs
-    to, then by what leads to what."""
-    told = sorted(_lives(known, redact), key=lambda each: (each[1].at, each[0], _RANK[each[1].step]))
+_Errors = Callable[[bytes | None], shapes.ErrorRecord | None]
+
+
+def steps_of(known: Known, paths: tuple[str, ...]) -> list[LineageStep]:
+    """Without what ``paths`` keep out of pages, in order of time; within a millisecond by the life (how often
+    it had been redriven) that a step belongs to, then by what leads to what."""
+    told = sorted(_lives(known, paths), key=lambda each: (each[1].at, each[0], _RANK[each[1].step]))
     return [step for _, step in told]
 
 
-def _lives(known: Known, redact: tuple[str, ...]) -> Iterator[tuple[float, LineageStep]]:
+def _lives(known: Known, paths: tuple[str, ...]) -> Iterator[tuple[float, LineageStep]]:
     """Each step with its life: 0 from the publish to the first death, 1 from there to the second, …"""
+    errors = _errors(known, paths)
     yield 0, LineageStep(at=rfc3339(_published_ms(known)), step="published", queue=known.queue)
     for attempt in known.attempts:
-        yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt)
+        yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt, errors)
     for life, record in enumerate(known.records):
-        yield life, _death(record)
+        yield life, _death(record, errors)
         if record.closed_ms is not None:
             at = rfc3339(record.closed_ms)
             yield life, LineageStep(at=at, step="closed", queue=record.origin, reason=record.closed_by)
     for plan, item in known.members:
-        for step in _membership(plan, item, redact):
+        for step in _membership(plan, item, paths):
             # an outcome is the end of the next life, or of no life where nothing was sent
             ends = 0 if step.step != "outcome" else 0.5 if item.sent_ms is None else 1
             yield item.redrive_count + ends, step
@@ -97,7 +101,7 @@ def _lives(known: Known, redact: tuple[str, ...]) -> Iterator[tuple[float, Linea
         )
 
 
-def _attempt(attempt: Attempt) -> LineageStep:
+def _attempt(attempt: Attempt, errors: _Errors) -> LineageStep:
     return LineageStep(
         at=rfc3339(attempt.ended_ms),
         step="attempt",
@@ -106,24 +110,24 @@ def _attempt(attempt: Attempt) -> LineageStep:
         consumer_id=attempt.consumer_id,
         leased_at=rfc3339_or_none(attempt.leased_ms),
         end=attempt.end,
-        error=_error(attempt.error),
+        error=errors(attempt.error),
         fingerprint=attempt.fingerprint,
     )
 
 
-def _death(record: DeadLetter) -> LineageStep:
+def _death(record: DeadLetter, errors: _Errors) -> LineageStep:
     return LineageStep(
         at=rfc3339(record.dead_ms),
         step="dead",
         queue=record.origin,
         delivery=record.delivery,
         reason=record.reason,
-        error=_error(record.error),
+        error=errors(record.error),
         fingerprint=record.fingerprint,
     )
 
 
-def _membership(plan: Plan, item: PlanItem, redact: tuple[str, ...]) -> Iterator[LineageStep]:
+def _membership(plan: Plan, item: PlanItem, paths: tuple[str, ...]) -> Iterator[LineageStep]:
     yield LineageStep(
         at=rfc3339(plan.created_ms),
         step="planned",
@@ -133,7 +137,7 @@ def _membership(plan: Plan, item: PlanItem, redact: tuple[str, ...]) -> Iterator
         reason=plan.reason,
     )
     if item.sent_ms is not None:
-        patch = None if plan.edit is None else _masked(plan.edit, redact)
+        patch = None if plan.edit is None else _masked(plan.edit, paths)
         yield LineageStep(
             at=rfc3339(item.sent_ms), step="redriven", queue=plan.queue, plan_id=plan.plan_id, edit=patch
         )
@@ -147,22 +151,27 @@ def _membership(plan: Plan, item: PlanItem, redact: tuple[str, ...]) -> Iterator
         )
 
 
-def _masked(patch: bytes, redact: tuple[str, ...]) -> Raw:
+def _masked(patch: bytes, paths: tuple[str, ...]) -> Raw:
     """The merge patch, which has the payload's shape, without what the queue keeps out of pages."""
-    if not redact:
-        return Raw(patch)
-    value = json.loads(patch, parse_int=_text, parse_float=_text)
-    return Raw(msgspec.json.encode(redacted(value, redact)))
+    return Raw(msgspec.json.encode(redact(paths, exactly(patch)).payload)) if paths else Raw(patch)
 
 
-def _text(number: str) -> Raw:
-    return Raw(number.encode())
+def _errors(known: Known, paths: tuple[str, ...]) -> _Errors:
+    """How errors are shown: without their stacks, which `queue.message` shows, and masked; all of the text
+    where the values that it may quote are gone with the message."""
 
+    masked = None if known.stored is None else Shown(known.stored, paths)
 
-def _error(raw: bytes | None) -> shapes.ErrorRecord | None:
-    """Without its stack, which `queue.message` shows: a lineage has many errors."""
-    error = error_record(raw)
-    return None if error is None else msgspec.structs.replace(error, stack="")
+    def shown(raw: bytes | None) -> shapes.ErrorRecord | None:
+        if raw is None:
+            return None
+        if masked is not None:
+            error = masked.error(raw)
+            return None if error is None else msgspec.structs.replace(error, stack="")
+        error = msgspec.json.decode(raw, type=shapes.ErrorRecord)
+        return msgspec.structs.replace(error, message=MASK if paths else error.message, stack="")
+
+    return shown
 
 
 def _published_ms(known: Known) -> int:

@@ -92,12 +92,16 @@ class Lease(Command):
 
 
 class Leased(msgspec.Struct):
-    """What a lease handed out; when it is empty, ``next_due_ms`` is when it could next hold something."""
+    """What a lease handed out; when it is empty, ``next_due_ms`` is when it could next hold something.
+
+    ``redact``: the fields that whoever handles the messages keeps out of its logs.
+    """
 
     messages: list[Claimed]
     leased_ms: int
     visibility_ms: int
     next_due_ms: int | None = None
+    redact: tuple[str, ...] = ()
 
 
 class Ack(Command):

@@ -75,6 +75,7 @@ class _AckItems(msgspec.Struct):
 class _Consumed(msgspec.Struct):
     messages: list[Delivery]
     lease_seconds: float
+    redact: tuple[str, ...] = ()
 
 
 class _Extended(msgspec.Struct):
@@ -152,7 +153,10 @@ class ContractTransport:
             "view": "messages",
         }
         answer = self._typed("queue.consume", request, _Consumed, _useful_seconds(visibility_timeout))
-        return Lease(answer.messages, answer.lease_seconds)
+        messages = answer.messages
+        if answer.redact:
+            messages = [msgspec.structs.replace(message, redact=answer.redact) for message in messages]
+        return Lease(messages, answer.lease_seconds)
 
     def ack(self, queue: str, items: Sequence[tuple[str, str]]) -> list[bool | RedriveError]:
         """Acknowledge (message_id, receipt_handle)s: True, False when it was gone before, or the refusal."""

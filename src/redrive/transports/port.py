@@ -64,6 +64,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
     ``attempt`` (1-based) is the budget's count, ``delivery`` counts every lease for life. ``previous``
     tells how the last one ended: ``lost``, ``nack``, ``released`` or None. Instants are RFC 3339 text.
+    ``redact``: paths of fields that must not get into logs and errors (see ``domain.redaction``).
     """
 
     message_id: str
@@ -79,6 +80,7 @@ class Delivery(msgspec.Struct, frozen=True):
     priority: int | None = None
     headers: dict[str, str] | None = None
     redrive: Redriven | None = None
+    redact: tuple[str, ...] = ()
 
     def json(self) -> Any:
         """The payload as Python values; raises ``msgspec.DecodeError`` when it is not JSON."""

@@ -13,6 +13,7 @@ import msgspec
 
 from redrive import seams
 from redrive.domain.errors import RedriveError
+from redrive.domain.redaction import redact
 from redrive.transports import Delivery
 from redrive.worker import faults
 from redrive.worker.job import Job, generation_of
@@ -94,7 +95,13 @@ class Execution:
         return job if self.key is None else replace(job, key=str(self.key(job.payload)))
 
     def run(self, delivery: Delivery, lease: LeaseProof, run_coroutine: RunCoroutine) -> Outcome:
-        """The outcome of ``delivery``; never raises."""
+        """The outcome of ``delivery``, without what its queue redacts; never raises."""
+        outcome = self._ended(delivery, lease, run_coroutine)
+        if outcome.error is None or not delivery.redact:
+            return outcome
+        return msgspec.structs.replace(outcome, error=_masked(outcome.error, delivery))
+
+    def _ended(self, delivery: Delivery, lease: LeaseProof, run_coroutine: RunCoroutine) -> Outcome:
         refused = False
 
         def may_commit() -> bool:
@@ -164,6 +171,15 @@ class Execution:
                     raise
                 seams.wait(threading.Event(), RACE_SECONDS * seams.draw())
         raise AssertionError("the last race returns or raises")
+
+
+def _masked(error: dict[str, str], delivery: Delivery) -> dict[str, str]:
+    """From here on the error gets into logs, the ledger and the server's records."""
+    try:
+        payload = delivery.json()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # nothing in it could be quoted by name
+        payload = None
+    return redact(delivery.redact, payload, delivery.headers).error(error)
 
 
 def check_signature(handler: Handler, *, with_ledger: bool) -> None:

@@ -41,7 +41,7 @@ class Job:
     attempt: int
     delivery: int
     queue: str
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)  # as the payload
     enqueued_at: str | None = None
     lease_expires_at: str | None = None
     previous: str | None = None

@@ -39,6 +39,8 @@ def consume(
 
     Exit code 1 when there is no such queue.
     With --ack they are acknowledged once they are printed, with --lease nothing follows.
+    Fields that the queue redacts are masked; --json with --ack or --lease prints them, as any consumer gets
+    them.
     """
     import msgspec
 
@@ -57,7 +59,7 @@ def consume(
     messages: list[dict[str, Any]] = msgspec.json.decode(exact)["messages"]
     settled = False
     try:
-        _print(session, exact, messages, lease=lease)
+        _print(session, exact if ack or lease else _masked(exact), lease=lease)
         if not messages and not session.out.as_json:
             note(_why_nothing(session, queue, record))
         if ack:
@@ -76,10 +78,27 @@ def _why_nothing(session: Session, queue: str, record: dict[str, Any]) -> str:
     return f"{queue} is paused ({held['ready']} ready); redrive queue resume {queue}"
 
 
-def _print(session: Session, exact: bytes, messages: list[dict[str, Any]], *, lease: bool) -> None:
+def _masked(answer: bytes) -> bytes:
+    """The answer as it may be shown; where its queue redacts nothing, the same bytes."""
+    import msgspec
+
+    from redrive.domain.redaction import exactly, redact
+
+    if not (paths := msgspec.json.decode(answer).get("redact")):
+        return answer
+    shown = exactly(answer)
+    for message in shown["messages"]:
+        masked = redact(paths, message["payload"], message["headers"])
+        message |= {"payload": masked.payload, "headers": masked.headers}
+    return msgspec.json.encode(shown)
+
+
+def _print(session: Session, answer: bytes, *, lease: bool) -> None:
+    import msgspec
+
     if session.out.as_json:
-        session.out.json(exact)
-    elif messages:
+        session.out.json(answer)
+    elif messages := msgspec.json.decode(_masked(answer))["messages"]:
         columns = (*COLUMNS, "receipt_handle") if lease else COLUMNS
         session.out.table(messages, columns, empty="")
     session.out.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from redrive.cli.failures import NO, OUT_OF_REACH, USAGE, Refusal
+from redrive.cli.interrupts import terminable
 from redrive.cli.output import note
 from redrive.cli.session import Session, command
 
@@ -72,7 +72,7 @@ def demo(
         keep=keep,
         **given,
     )
-    with _terminable(), _explained(storage):
+    with terminable(), _explained(storage):
         holds = _run(session, options)
     if not holds:
         raise typer.Exit(NO)
@@ -117,17 +117,3 @@ def _explained(storage: str | None) -> Iterator[None]:
 
         reason = str(error).strip().partition("\n")[0]
         raise Refusal(OUT_OF_REACH, f"{without_password(storage or '')}: {reason}", code="STORAGE") from error
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends the night as Ctrl-C does: its processes are stopped, its folder is removed."""
-
-    def ended(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, ended)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -40,7 +40,10 @@ POLICY: Final[Options] = {
     "require_receipt_handle": Annotated[bool | None, typer.Option(help="Settle with a handle only.")],
     "redact": Annotated[
         list[str] | None,
-        typer.Option(help="A payload's field that is never shown; repeatable.", metavar="PATH"),
+        typer.Option(
+            help="A payload's field (a.b, a.*.b) or headers.NAME that is never shown; repeatable.",
+            metavar="PATH",
+        ),
     ],
 }
 BACKOFF: Final[Options] = {

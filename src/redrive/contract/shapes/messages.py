@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Meta, Raw, field
+from msgspec import UNSET, Meta, Raw, UnsetType, field
 
 from redrive.contract.shapes.bounds import (
     Answer,
@@ -136,10 +136,14 @@ class Delivered(Answer, kw_only=True):
 
 
 class Deliveries(Answer, kw_only=True):
-    """A consume's answer. On the wire the list is written as ``messages`` and as ``items``."""
+    """A consume's answer. On the wire the list is written as ``messages`` and as ``items``.
+
+    ``redact`` is there when the queue has such paths: a worker keeps those fields out of its logs and errors.
+    """
 
     messages: list[Delivered]
     lease_seconds: float
+    redact: list[str] | UnsetType = UNSET
 
 
 class AckItem(Request, kw_only=True):
@@ -286,7 +290,7 @@ class ErrorRecord(Answer, kw_only=True):
 
 
 class MessageItem(Answer, kw_only=True):
-    """A message as seen without leasing it. ``payload`` may have redacted fields."""
+    """A message as seen without leasing it, with the fields masked that its queue redacts."""
 
     message_id: str
     job_key: str

@@ -42,7 +42,7 @@ def _lease(work: Workspace, command: Lease) -> Leased:
     if command.company:
         work.stats[queue.id].see(command.company)
     visibility_ms = command.visibility_ms or int(queue.policy.visibility_timeout_default * 1000)
-    answer = Leased([], work.now_ms, visibility_ms)
+    answer = Leased([], work.now_ms, visibility_ms, redact=queue.policy.redact)
     if queue.state != "active":
         return answer
     room, retry_ms = _room(work, queue, command.max_messages)
