@@ -52,7 +52,7 @@ def known_dead(context: Context, caller: Caller, name: str) -> None:
 
 def audit(caller: Caller, action: str, target: str, reason: str | None = None) -> AuditRow:
     """An operator's action, to be written with its effect."""
-    return AuditRow(0, caller.name, action, target, reason, None, "done")
+    return AuditRow(0, caller.name, action, target, reason, None, "done", on_behalf_of=caller.on_behalf_of)
 
 
 def idempotent(key: Idempotency | None) -> c.Idempotent | None:

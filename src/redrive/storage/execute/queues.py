@@ -206,5 +206,3 @@ def _existing(work: Workspace, name: str) -> Queue:
     if queue is None or queue.state == "deleting":
         raise QueueNotFound(f"queue {name} is not found")
     return queue
-
-
