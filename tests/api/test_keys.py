@@ -127,6 +127,7 @@ BY_OTHER_NAMES = {
     "queue.list": "test_lists_hold_nothing_of_hidden_queues",
     "account.keys.list": "test_lists_hold_nothing_of_hidden_queues",
     "audit.list": "test_lists_hold_nothing_of_hidden_queues",
+    "audit.verify": "test_a_narrow_key_verifies_nothing",
     "account.keys.create": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "account.keys.rotate": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "account.keys.revoke": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
@@ -211,6 +212,13 @@ def test_lists_hold_nothing_of_hidden_queues(live: Caller, keys: dict[str, str],
         assert HIDDEN_WORDS not in narrow.get(path).body
         assert b"hidden" not in narrow.get(path).body
         assert hidden.encode() not in narrow.get(path).body
+
+
+def test_a_narrow_key_verifies_nothing(live: Caller, keys: dict[str, str]) -> None:
+    """The chain goes over all queues; a key for all of them may."""
+    refused = Caller(live.url, keys["narrow"]).get("/v1/audit/verify")
+    assert (refused.status, refused.error["code"]) == (403, "FORBIDDEN")
+    assert live.get("/v1/audit/verify").data["broken"] is None
 
 
 MALFORMED = {

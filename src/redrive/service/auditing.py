@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -20,6 +21,7 @@ from redrive.storage.port import Reader
 from redrive.storage.values import AuditHead, AuditRow
 
 _PAGES_MAX = 10  # verified by one answer: some 50 ms
+_NOTED = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
 def listed(context: Context, caller: Caller, request: shapes.AuditList, _key: Idempotency | None) -> Read:
@@ -52,8 +54,10 @@ def verified(context: Context, caller: Caller, request: shapes.AuditVerify, _key
             hint="use an admin key without queue patterns",
         )
 
+    walk = _walk(request)
+
     def run() -> shapes.AuditVerified:
-        walk, rows = _walk(request), 0
+        rows = 0
         for _ in range(_PAGES_MAX):
             page, head = context.engine.read(_next_page(walk.number))
             before, last = walk.unchained, len(page) < limits.LIST_LIMIT_MAX
@@ -74,10 +78,7 @@ def _next_page(number: int) -> Callable[[Reader], tuple[list[AuditRow], AuditHea
 
 
 def _walk(request: shapes.AuditVerify) -> Walk:
-    noted = None
-    if request.noted is not None:
-        number, _, digest = request.noted.partition(":")
-        noted = int(number), bytes.fromhex(digest)
+    noted = None if request.noted is None else _noted(request.noted)
     if request.cursor is None:
         return Walk(noted=noted)
     try:
@@ -87,6 +88,16 @@ def _walk(request: shapes.AuditVerify) -> Walk:
         raise InvalidRequest(
             "cursor is not one that this check gave out", details={"field": "cursor"}
         ) from None
+
+
+def _noted(given: str) -> tuple[int, bytes]:
+    found = _NOTED.fullmatch(given)
+    if found is None:
+        raise InvalidRequest(
+            f"noted must be a row's number and its hash, like 12:{'9f' * 32}, got {given[:100]!r}",
+            details={"field": "noted"},
+        )
+    return int(found[1]), bytes.fromhex(found[2])
 
 
 def _answer(walk: Walk, rows: int, *, ended: bool) -> shapes.AuditVerified:

@@ -55,7 +55,7 @@ def update(context: Context, caller: Caller, request: shapes.QueueUpdate, _key: 
     """Change settings; they hold at once, except that stored messages keep their retention."""
 
     def run() -> shapes.QueueRecord:
-        queue = findstored(context, caller, request.name)
+        queue = find_queue(context, caller, request.name)
         if request.dead_letter_queue is not None:
             see(caller, request.dead_letter_queue)
         if request.type is not None and request.type != queue.type:
@@ -92,7 +92,7 @@ def _page_after(name: str) -> Callable[[Reader], list[Queue]]:
 
 def get(context: Context, caller: Caller, request: shapes.QueueGet, _key: Idempotency | None) -> Read:
     """One queue."""
-    return Read(lambda: record(findstored(context, caller, request.queue)))
+    return Read(lambda: record(find_queue(context, caller, request.queue)))
 
 
 def pause(context: Context, caller: Caller, request: shapes.QueuePause, _key: Idempotency | None) -> Commit:

@@ -29,7 +29,7 @@ def delete(context: Context, caller: Caller, request: shapes.QueueDelete, _key: 
     """The name is free at once; the messages go along, with tombstones."""
 
     def run() -> shapes.QueueDeleted:
-        queue = findstored(context, caller, request.queue)
+        queue = find_queue(context, caller, request.queue)
         held = context.engine.read(lambda reader: reader.counts(queue))
         row = audit(caller, "queue.delete", request.queue, request.reason)
         row.detail = msgspec.json.encode(
@@ -53,7 +53,7 @@ def purge(context: Context, caller: Caller, request: shapes.QueuePurge, _key: Id
     """Remove what the queue holds now; needs the token that the same call without it returns."""
 
     def run() -> shapes.QueuePurged:
-        queue = findstored(context, caller, request.queue)
+        queue = find_queue(context, caller, request.queue)
         now_ms = context.engine.read(lambda reader: reader.now_ms)
         slot = now_ms // (_TOKEN_SECONDS * 1000)
         if request.confirm is None:

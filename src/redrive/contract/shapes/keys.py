@@ -113,9 +113,7 @@ class AuditVerify(Request, kw_only=True):
         Annotated[
             str,
             Meta(
-                max_length=100,
-                pattern=r"^[0-9]{1,18}:[0-9a-f]{64}\Z",
-                description="A row's number and hash as noted before, `12:9f…`: a chain made anew lacks it.",
+                description="A row's number and hash as noted before, `12:9f…`: a chain made anew lacks it."
             ),
         ]
         | None
