@@ -13,7 +13,6 @@ from redrive.service import removing
 from redrive.storage import commands as c
 from redrive.storage.values import AuditRow
 
-
 ROWS: list[Any] = []  # the outcome and the detail of the last row that a purge wrote
 
 

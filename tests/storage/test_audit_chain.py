@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,15 @@ def test_with_the_hash_off_a_changed_row_passes(
     assert broken_at(service) is None
 
 
+REFUSED = (apsw.ConstraintError, psycopg.errors.RaiseException)
+
+
+def _client_of(engine: Any, url: str) -> Any:
+    if isinstance(engine, SqliteEngine):
+        return contextlib.closing(apsw.Connection(str(engine.path)))
+    return psycopg.connect(url, options="-c search_path=redrive")
+
+
 @pytest.mark.parametrize("statement", ["UPDATE audit SET reason = 'x' WHERE id = 1", "DELETE FROM audit"])
 def test_the_log_is_append_only(tmp_path: Path, postgres_url: str, statement: str) -> None:
     """The tables themselves refuse a change, be it by mistake."""
@@ -231,12 +241,8 @@ def test_the_log_is_append_only(tmp_path: Path, postgres_url: str, statement: st
         service = Service(engine)
         service.start()
         service.committer.call(row)
-        with pytest.raises((apsw.ConstraintError, psycopg.errors.RaiseException), match="append-only"):
-            if isinstance(engine, SqliteEngine):
-                apsw.Connection(str(engine.path)).execute(statement)
-            else:
-                with psycopg.connect(postgres_url, options="-c search_path=redrive") as connection:
-                    connection.execute(statement.encode())
+        with _client_of(engine, postgres_url) as client, pytest.raises(REFUSED, match="append-only"):
+            client.execute(statement)
         assert broken_at(service) is None
         service.close()
 
@@ -268,7 +274,8 @@ def test_rows_from_before_the_chain_are_told_apart(tmp_path: Path) -> None:
     connection.execute("DROP TRIGGER audit_is_never_shortened")
     for number in (3, 7):
         connection.execute(
-            "INSERT INTO audit (id, at_ms, actor, action, target, outcome, detail) VALUES (?, 1, '', '', '', '', x'7b7d')",
+            "INSERT INTO audit (id, at_ms, actor, action, target, outcome, detail) "
+            "VALUES (?, 1, '', '', '', '', x'7b7d')",
             (number,),
         )
     connection.execute("UPDATE audit_head SET number = 7, first = 8, unchained = 2")

@@ -113,7 +113,7 @@ def _answer(walk: Walk, rows: int, *, ended: bool) -> shapes.AuditVerified:
 
 
 def _asked_for(row: AuditRow, request: shapes.AuditList, caller: Caller) -> bool:
-    about_queue = row.action.startswith(("queue.", "dlq."))
+    about_queue = row.action.startswith(("queue.", "dlq.", "plan."))
     return (
         (request.action is None or row.action == request.action)
         and (request.queue is None or row.target == request.queue)

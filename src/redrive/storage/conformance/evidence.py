@@ -8,8 +8,10 @@ from typing import Any, cast
 from redrive.domain import limits
 from redrive.domain.standing import Shown
 from redrive.storage import commands as c
+from redrive.storage.audit_chain import Walk
 from redrive.storage.conformance.asking import key
 from redrive.storage.conformance.rig import Rig
+from redrive.storage.values import AuditRow
 
 
 class EvidenceScenarios:
@@ -42,6 +44,31 @@ class EvidenceScenarios:
         rig.jump_seconds(31 * 3_600)
         assert rig.do(c.Prune()) == 1
         assert rig.do(c.Prune()) == 0
+
+    def test_the_audit_log_is_a_chain(self, rig: Rig) -> None:
+        """Rows follow each other without a gap, each with its time; a failed batch leaves neither."""
+
+        def failing(tx: Any) -> None:
+            tx.insert_audit([row])
+            raise ZeroDivisionError
+
+        row = AuditRow(0, "ops", "queue.pause", "jobs", "why", None, "done", b'{"n":1}', on_behalf_of="Åsa")
+        rig.create()
+        rig.batch(c.WriteAudit(row), c.SetQueueState("jobs", "paused", row))
+        with contextlib.suppress(ZeroDivisionError):
+            rig.engine.run(failing)
+        rig.clock.pass_seconds(1)
+        rig.batch(c.SetQueueState("jobs", "active", row))
+        rows, head = rig.engine.read(lambda reader: (reader.audit_chain(0, 10), reader.audit_head()))
+        assert [found.id for found in rows] == [1, 2, 3]
+        assert [found.at_ms for found in rows] == [rig.clock() - 1000] * 2 + [rig.clock()]
+        assert [found.detail for found in rows] == [b'{"n":1}'] * 3
+        walk = Walk()
+        walk.follow(rows, head, last=True)
+        assert (walk.broken, walk.number) == (None, 3)
+        newest = rig.engine.read(lambda reader: reader.audit_page(0, 2))
+        assert newest == [rows[2], rows[1]]
+        assert rig.engine.read(lambda reader: reader.audit_chain(2, 10)) == rows[2:]
 
     def test_reads(self, rig: Rig) -> None:
         """Lists page by number and by state; one message shows all of it."""

@@ -81,6 +81,8 @@ def seal(work: Workspace, command: SealPlan) -> Plan | Deferred:
         return plan
     _seal(work, plan, command.sha256)
     work.tx.write_plan(plan)
+    frozen = AuditRow(0, plan.actor, "plan.freeze", plan.queue, plan.reason, None, "done")
+    _audit(work, frozen, plan, {"members": plan.members})
     return plan
 
 
