@@ -121,8 +121,10 @@ class _Lent:
         self._shared, self._key, self._service = shared, key, service
         self._closed = False
 
-    def call(self, capability_id: str, request: Any, idempotency: Any = None) -> Any:
-        return self._service.call(capability_id, request, idempotency)
+    def call(
+        self, capability_id: str, request: Any, idempotency: Any = None, *, actor: str | None = None
+    ) -> Any:
+        return self._service.call(capability_id, request, idempotency, actor=actor)
 
     def close(self) -> None:
         if not self._closed:

@@ -199,7 +199,7 @@ def _query_faults(capability: Capability, about: Field) -> Iterator[Fault]:
             yield fault(f"as {text!r}", text, 400)
     if about.kind == "int":
         yield fault("a huge integer", HUGE, 400, 422)
-    if about.kind in ("str", "name"):
+    if about.kind in ("str", "name") and about.path[-1] not in _FREE_TEXT:
         yield fault("NUL", "a\x00", 400)
     for what, value, status in _bounds(about):
         if value != "":  # `?limit=` is the same as absent

@@ -132,6 +132,7 @@ BY_OTHER_NAMES = {
         "test_a_plan_outside_of_the_pattern_looks_as_if_it_were_not_there",
     ),
     "redrive.plan.list": "test_a_plan_outside_of_the_pattern_looks_as_if_it_were_not_there",
+    "audit.verify": "test_a_narrow_key_verifies_nothing",
     "account.keys.create": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "account.keys.rotate": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "account.keys.revoke": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
@@ -234,6 +235,13 @@ def test_lists_hold_nothing_of_hidden_queues(live: Caller, keys: dict[str, str],
         assert HIDDEN_WORDS not in narrow.get(path).body
         assert b"hidden" not in narrow.get(path).body
         assert hidden.encode() not in narrow.get(path).body
+
+
+def test_a_narrow_key_verifies_nothing(live: Caller, keys: dict[str, str]) -> None:
+    """The chain goes over all queues; a key for all of them may."""
+    refused = Caller(live.url, keys["narrow"]).get("/v1/audit/verify")
+    assert (refused.status, refused.error["code"]) == (403, "FORBIDDEN")
+    assert live.get("/v1/audit/verify").data["broken"] is None
 
 
 MALFORMED = {

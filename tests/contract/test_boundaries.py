@@ -241,6 +241,7 @@ _ELSEWHERE = {
         "RETRY_MAX_SECONDS_DEFAULT", "PRIORITY_DEFAULT", "DEAD_RETENTION_SECONDS", "OUTAGE_GAP_MS",
         "RELEASES_MAX",
     },
+    "tests/api/test_audit.py": {"ACTOR_CHARS_MAX"},
     "tests/service/test_redrive.py": {"REDRIVE_SKIPPED_MAX"},
     "tests/service/test_plans.py": {
         "PLAN_RATE_DEFAULT", "PLAN_IN_FLIGHT_DEFAULT", "PLAN_FAILURE_RATIO_DEFAULT",

@@ -146,7 +146,9 @@ class Endpoint:
                 decoded, idempotency = await self._at_edge().understand(
                     lambda: _understood(capability, head, params, query, body)
                 )
-            work = self._service.prepare(capability.id, caller, decoded.request, idempotency)
+            work = self._service.prepare(
+                capability.id, caller.acting_for(head.actor()), decoded.request, idempotency
+            )
             answer = await self._do(work, decoded.request, receive, caller)
         cache_hit = isinstance(answer, Replayed)
         data = data_bytes(answer.answer if cache_hit else answer, decoded.request)

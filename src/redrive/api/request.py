@@ -16,7 +16,10 @@ from redrive.domain.errors import InvalidRequest, Overloaded, Unauthenticated
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-_READ = frozenset((b"authorization", b"idempotency-key", b"prefer", b"content-length", b"content-encoding"))
+_READ = frozenset((
+    b"authorization", b"idempotency-key", b"prefer", b"content-length", b"content-encoding",
+    b"x-redrive-actor",
+))  # fmt: skip
 
 
 class Head:
@@ -48,6 +51,24 @@ class Head:
             raise InvalidRequest(
                 "Idempotency-Key must be UTF-8", details={"field": "Idempotency-Key"}
             ) from None
+
+    def actor(self) -> str | None:
+        """``X-Redrive-Actor``: who uses the key, for the audit log; None when absent or empty."""
+        given = self._values.get(b"x-redrive-actor")
+        if given is None:
+            return None
+        try:
+            actor = given.strip().decode("utf-8")
+        except UnicodeDecodeError:
+            actor = "\0"
+        if len(actor) > limits.ACTOR_CHARS_MAX:
+            raise exceeded("X-Redrive-Actor", "at most", limits.ACTOR_CHARS_MAX, len(actor), " characters")
+        if not actor.isprintable():
+            raise InvalidRequest(
+                "X-Redrive-Actor must be UTF-8 without control characters",
+                details={"field": "X-Redrive-Actor"},
+            )
+        return actor or None
 
     def strict(self) -> bool:
         """Whether unknown fields are to be refused (``Prefer: handling=strict``)."""

@@ -76,7 +76,11 @@ def connected(settings: Settings) -> Client:
     from redrive.transports.rest import RestCarrier
 
     carrier = RestCarrier(
-        settings.url, settings.api_key, deadline_seconds=settings.timeout_seconds, ca_file=settings.ca_file
+        settings.url,
+        settings.api_key,
+        deadline_seconds=settings.timeout_seconds,
+        ca_file=settings.ca_file,
+        actor=settings.actor,
     )
     _listens(settings.url)
     return Client(carrier)
@@ -103,4 +107,4 @@ def _store(settings: Settings) -> Carrier:
 
     service = open_store(settings.url)
     service.start()
-    return LocalCarrier(service)
+    return LocalCarrier(service, settings.actor)

@@ -36,6 +36,7 @@ FLAGS: Final[dict[str, Any]] = {
     "timeout_seconds": _flag(
         "timeout_seconds", float, "Seconds to wait for the server, repeats included.", "--timeout"
     ),
+    "actor": _flag("actor", str, "Who you are, beside the key's name: for the audit log.", metavar="NAME"),
     "storage": _flag("storage", str, "sqlite:///file.db, postgresql://… or memory:.", metavar="URL"),
     "host": _flag("host", str, "Where to listen."),
     "port": _flag("port", int, "Where to listen; 0: a free one."),
@@ -52,6 +53,8 @@ FLAGS: Final[dict[str, Any]] = {
 """The options of settings, as typer reads them: name → an annotated type."""
 SERVER: Final = ("url", "ca_file", "timeout_seconds")
 """The flags of a command that talks to a server."""
+OPERATOR: Final = (*SERVER, "actor")
+"""The same, of a command whose action goes into the audit log."""
 
 LIMIT: Final = 100
 Limit = Annotated[int, typer.Option(min=0, help="At most so many; 0: all.")]

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from redrive.domain.limits import ACTOR_CHARS_MAX
+
 PREFIX: Final = "REDRIVE_"
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]
@@ -30,6 +32,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = "http://127.0.0.1:7077"
     api_key: Annotated[
         Annotated[str, Meta(min_length=1)] | None, Meta(description="a key's secret, not empty")
+    ] = None
+    actor: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=ACTOR_CHARS_MAX)] | None,
+        Meta(description=f"a name of at most {ACTOR_CHARS_MAX} characters"),
     ] = None
     ledger: Annotated[str | None, Meta(description="sqlite:///app.db, postgresql://… or mysql://…")] = None
     auto_create_queues: Annotated[bool, Meta(description="true or false")] = True
@@ -158,6 +164,7 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "storage": _scheme(*_STORES),
     "url": _scheme("http", "https", *_STORES),
     "ledger": _scheme("sqlite", "postgresql", "postgres", "mysql", "mariadb"),
+    "actor": lambda name: "" if name.isprintable() else "it holds control characters",
     "allow_targets": _targets,
     "ca_file": lambda path: "" if Path(path).is_file() else f"{path!r} is no file",
 }

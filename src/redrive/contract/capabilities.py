@@ -268,6 +268,11 @@ _ACCOUNT = (
         request=shapes.AuditList, answer=shapes.AuditPage, idempotent=True,
     ),
     Capability(
+        id="audit.verify", method="GET", path="/v1/audit/verify", scope="admin",
+        summary="Whether the audit log is as it was written; names the first row that is not.",
+        request=shapes.AuditVerify, answer=shapes.AuditVerified, idempotent=True,
+    ),
+    Capability(
         id="admin.backup", method="POST", path="/v1/admin/backup", scope="admin",
         summary="Make a consistent copy of the store in the server's backup directory (SQLite).",
         request=shapes.Backup, answer=shapes.BackupDone, errors=(Conflict,),

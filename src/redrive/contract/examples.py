@@ -219,10 +219,17 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "audit.list": (
         {"limit": 10},
         _page({
-            "id": "019a1f3c-5a10-7000-8000-0000000000a1", "at": _AT, "actor": "ops", "action": "queue.pause",
+            "id": "17", "at": _AT, "actor": "ops", "action": "queue.pause",
             "queue": "settlement", "reason": "provider outage", "selection_sha256": None, "outcome": "done",
-            "details": None,
+            "details": None, "on_behalf_of": "alice", "hash": "9f" * 32,
         }),
+    ),
+    "audit.verify": (
+        {},
+        {
+            "rows": 17, "unchained": 0, "last_id": "17", "last_hash": "9f" * 32, "broken": None,
+            "next_cursor": None,
+        },
     ),
     "admin.backup": (
         {"name": "before-upgrade.db"},

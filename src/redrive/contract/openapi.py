@@ -11,6 +11,7 @@ from redrive.contract.capabilities import CAPABILITIES
 from redrive.contract.capability import Capability, parameter_of
 from redrive.contract.schemas import components, reference, wire_of
 from redrive.contract.shapes import ErrorBody
+from redrive.domain import limits
 from redrive.domain.errors import RedriveError
 
 _METADATA = {
@@ -79,6 +80,13 @@ def _parameters(capability: Capability, path_name: str | None) -> list[dict[str,
     if path_name is not None:
         schema = properties.get(path_name, {"type": "string"})
         parameters.append({"name": path_name, "in": "path", "required": True, "schema": schema})
+    actor = {
+        "name": "X-Redrive-Actor",
+        "in": "header",
+        "schema": {"type": "string", "maxLength": limits.ACTOR_CHARS_MAX},
+    }
+    if capability.method != "GET" and capability.scope in ("operate", "admin"):
+        parameters.append(actor)
     if capability.method != "POST":
         for name, schema in properties.items():
             if name not in (path_name, "idempotency_key"):

@@ -30,6 +30,7 @@ BATCH_ENTRIES_MAX: Final = 1_000
 BATCH_BYTES_MAX: Final = 8 * MIB
 KEY_BYTES_MAX: Final = 200  # job key, idempotency key, group id, deduplication id, consumer id
 REASON_CHARS_MAX: Final = 500
+ACTOR_CHARS_MAX: Final = 80
 ERROR_BYTES_MAX: Final = 16 * KIB
 FINGERPRINT_CHARS: Final = 2_000  # of an error's message, from which its fingerprint is made
 FINGERPRINT_CHARACTERS: Final = 16

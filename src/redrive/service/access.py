@@ -27,12 +27,17 @@ _ROOT_ID = "env"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whose key it is, and what it allows."""
+    """Whose key it is, and what it allows. ``on_behalf_of``: who uses it this time, by their own word."""
 
     name: str
     key_id: str
     scopes: tuple[str, ...]
     patterns: tuple[str, ...] = EVERY_QUEUE
+    on_behalf_of: str | None = None
+
+    def acting_for(self, actor: str | None) -> Caller:
+        """The same key, used by ``actor``."""
+        return self if actor is None else msgspec.structs.replace(self, on_behalf_of=actor)
 
     def require(self, scope: str) -> None:
         """Raise ``Forbidden`` unless the key has ``scope`` (admin has all)."""

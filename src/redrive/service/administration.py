@@ -1,8 +1,7 @@
-"""Keys, the audit log and backups."""
+"""Keys and backups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -17,7 +16,6 @@ from redrive.service.context import Context, audit
 from redrive.service.looking import cursor_number
 from redrive.service.work import Read
 from redrive.storage import commands as c
-from redrive.storage.port import Reader
 from redrive.storage.values import AuditRow, KeyRow
 
 _DEFAULT_SCOPES = ("publish", "consume")
@@ -90,28 +88,6 @@ def _own(context: Context, caller: Caller, key_id: str) -> KeyRow:
     return row
 
 
-def list_audit(context: Context, caller: Caller, request: shapes.AuditList, _key: Idempotency | None) -> Read:
-    """The audit log, newest first. A key that is limited to some queues sees the rows about these alone."""
-
-    def run() -> shapes.AuditPage:
-        limit = request.limit or limits.LIST_LIMIT_DEFAULT
-        after, found = cursor_number(request.cursor), list[AuditRow]()
-        while len(found) <= limit:
-            page = context.engine.read(_page_after(after))
-            found += [row for row in page if _asked_for(row, request, caller)]
-            if len(page) < limits.LIST_LIMIT_MAX:
-                break
-            after = page[-1].id
-        more = str(found[limit - 1].id) if len(found) > limit else None
-        return shapes.AuditPage(items=[_audit_record(row) for row in found[:limit]], next_cursor=more)
-
-    return Read(run)
-
-
-def _page_after(number: int) -> Callable[[Reader], list[AuditRow]]:
-    return lambda reader: reader.audit_page(number, limits.LIST_LIMIT_MAX)
-
-
 def backup(context: Context, caller: Caller, request: shapes.Backup, _key: Idempotency | None) -> Read:
     """A consistent copy in the configured directory, while the service goes on. It holds every queue."""
 
@@ -163,28 +139,3 @@ def _fields(row: KeyRow) -> dict[str, Any]:
         "expires_at": rfc3339_or_none(row.expires_ms),
         "revoked_at": rfc3339_or_none(row.revoked_ms),
     }
-
-
-def _asked_for(row: AuditRow, request: shapes.AuditList, caller: Caller) -> bool:
-    about_queue = row.action.startswith(("queue.", "dlq."))
-    return (
-        (request.action is None or row.action == request.action)
-        and (request.queue is None or row.target == request.queue)
-        and (request.since is None or row.at_ms >= request.since)
-        and (request.until is None or row.at_ms < request.until)
-        and (caller.visible is None or (about_queue and caller.may_see(row.target)))
-    )
-
-
-def _audit_record(row: AuditRow) -> shapes.AuditRecord:
-    return shapes.AuditRecord(
-        id=str(row.id),
-        at=rfc3339(row.at_ms),
-        actor=row.actor,
-        action=row.action,
-        queue=row.target,
-        reason=row.reason,
-        selection_sha256=row.selection_hash,
-        outcome=row.outcome,
-        details=msgspec.json.decode(row.detail),
-    )

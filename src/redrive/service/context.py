@@ -57,7 +57,7 @@ def on_behalf(caller: Caller, person: str | None) -> Caller:
 
 def audit(caller: Caller, action: str, target: str, reason: str | None = None) -> AuditRow:
     """An operator's action, to be written with its effect."""
-    return AuditRow(0, caller.name, action, target, reason, None, "done")
+    return AuditRow(0, caller.name, action, target, reason, None, "done", on_behalf_of=caller.on_behalf_of)
 
 
 def idempotent(key: Idempotency | None) -> c.Idempotent | None:

@@ -1,23 +1,19 @@
-"""Queues: made, changed, listed, paused, purged, deleted."""
+"""Queues: made, changed, listed, paused."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from redrive import seams
 from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.contract.instants import plain, rfc3339
 from redrive.domain import limits
-from redrive.domain.errors import ConfirmationRequired, Conflict, InvalidRequest, Overloaded, RedriveError
+from redrive.domain.errors import Conflict, RedriveError
 from redrive.service.access import Caller
-from redrive.service.batching import SLICE
 from redrive.service.context import Context, audit, find_queue, idempotent, see
 from redrive.service.work import Commit, Read
 from redrive.storage import commands as c
@@ -30,8 +26,6 @@ _POLICY = (
     "redrive_policy", "require_receipt_handle",
 )  # fmt: skip
 _UNLIMITED_BY_ZERO = ("max_in_flight", "max_per_second")
-_HELD_SECONDS = 0.05  # until another node's transaction may have let go
-_TOKEN_SECONDS = 600
 
 
 def create(_context: Context, caller: Caller, request: shapes.QueueCreate, key: Idempotency | None) -> Commit:
@@ -69,7 +63,7 @@ def update(context: Context, caller: Caller, request: shapes.QueueUpdate, _key: 
         row = audit(caller, "queue.update", request.name)
         settings = _settings(request)
         command = c.UpdateQueue(request.name, settings, request.dead_letter_queue, row)
-        return record(_queue(context.committer.call(command)))
+        return record(stored(context.committer.call(command)))
 
     return Read(run)
 
@@ -115,102 +109,11 @@ def _state(_context: Context, caller: Caller, name: str, state: Any, reason: str
     see(caller, name)
     action = "queue.pause" if state == "paused" else "queue.resume"
     command = c.SetQueueState(name, state, audit(caller, action, name, reason))
-    return Commit(command, lambda result: record(_queue(result)))
+    return Commit(command, lambda result: record(stored(result)))
 
 
-def delete(context: Context, caller: Caller, request: shapes.QueueDelete, _key: Idempotency | None) -> Read:
-    """The name is free at once; the messages go along, with tombstones."""
-
-    def run() -> shapes.QueueDeleted:
-        queue = find_queue(context, caller, request.queue)
-        held = context.engine.read(lambda reader: reader.counts(queue))
-        row = audit(caller, "queue.delete", request.queue)
-        row.detail = msgspec.json.encode(
-            {"ready": held.ready, "delayed": held.delayed, "waiting": held.waiting, "leased": held.leased}
-        )
-        _bequeath_redaction(context, caller, queue)
-        try:
-            deleted = _queue(context.committer.call(c.SetQueueState(request.queue, "deleting", row)))
-        except Conflict:
-            if caller.visible is None:
-                raise
-            # the refusal names the queues, and this key may not see them all
-            raise Conflict(f"queue {queue.name} is the dead-letter queue of another queue") from None
-        _purge(context, deleted.name, None, deleting=True)
-        messages = held.ready + held.delayed + held.waiting + held.leased
-        return shapes.QueueDeleted(deleted=True, messages=messages, leased=held.leased)
-
-    return Read(run)
-
-
-def _bequeath_redaction(context: Context, caller: Caller, queue: Queue) -> None:
-    """Its dead letters outlive the queue: what it keeps out of sight stays so by the settings of theirs."""
-    if not queue.policy.redact:
-        return
-    heir = context.engine.read(lambda reader: reader.queue(queue.dead_letter_name))
-    if heir is None or set(queue.policy.redact) <= set(heir.policy.redact):
-        return
-    paths = tuple(dict.fromkeys((*heir.policy.redact, *queue.policy.redact)))
-    row = audit(caller, "queue.update", heir.name, f"redacts what {queue.name} did, which is deleted")
-    _queue(context.committer.call(c.UpdateQueue(heir.name, {"redact": paths}, audit=row)))
-
-
-def purge(context: Context, caller: Caller, request: shapes.QueuePurge, _key: Idempotency | None) -> Read:
-    """Remove what the queue holds now; needs the token that the same call without it returns."""
-
-    def run() -> shapes.QueuePurged:
-        queue = find_queue(context, caller, request.queue)
-        now_ms = context.engine.read(lambda reader: reader.now_ms)
-        slot = now_ms // (_TOKEN_SECONDS * 1000)
-        if request.confirm is None:
-            held = context.engine.read(lambda reader: reader.counts(queue))
-            counts = {name: getattr(held, name) for name in ("ready", "delayed", "waiting", "leased")}
-            raise ConfirmationRequired(
-                f"purging {queue.name} removes {sum(counts.values())} messages",
-                hint="repeat the call with confirm set to the token",
-                details={"confirm": _token(queue, slot), "messages": sum(counts.values()), **counts},
-            )
-        if request.confirm not in (_token(queue, slot), _token(queue, slot - 1)):
-            raise InvalidRequest("confirm is not the current token of this queue", hint="ask for a new one")
-        removed = _purge(context, queue.name, now_ms)
-        row = audit(caller, "queue.purge", queue.name, request.reason)
-        row.detail = msgspec.json.encode({"purged": removed})
-        context.committer.call(c.WriteAudit(row))
-        return shapes.QueuePurged(purged=removed)
-
-    return Read(run)
-
-
-def _purge(context: Context, name: str, before_ms: int | None, *, deleting: bool = False) -> int:
-    removed, deadline = 0, seams.monotonic() + limits.WAIT_SECONDS_MAX
-    progressed_at, pause = seams.monotonic(), threading.Event()
-    while True:
-        answer = context.committer.call(c.Purge(name, SLICE, before_ms, deleting))
-        if isinstance(answer, RedriveError):
-            raise answer
-        assert isinstance(answer, c.Purged)
-        removed += answer.removed
-        # a delete goes on by itself (a duty of the service); a purge of millions takes its time
-        if not answer.more or (deleting and seams.monotonic() > deadline):
-            return removed
-        if answer.removed:
-            progressed_at = seams.monotonic()
-        elif seams.monotonic() - progressed_at > limits.WAIT_SECONDS_MAX:
-            raise Overloaded(
-                f"{removed} messages are removed; another node holds the rest",
-                hint="repeat the request with a fresh token",
-                retry_after=1,
-            )
-        else:
-            seams.wait(pause, _HELD_SECONDS)
-
-
-def _token(queue: Queue, slot: int) -> str:
-    subject = f"purge\x00{queue.id}\x00{queue.created_ms}\x00{slot}"
-    return hashlib.sha256(subject.encode()).hexdigest()[:16]
-
-
-def _queue(result: object) -> Queue:
+def stored(result: object) -> Queue:
+    """The queue that the store answered with; a refusal is raised."""
     if isinstance(result, RedriveError):
         raise result
     assert isinstance(result, Queue)

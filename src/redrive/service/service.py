@@ -16,6 +16,7 @@ from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, NotFound
 from redrive.service import (
     administration,
+    auditing,
     consume,
     dead_letters,
     fingerprints,
@@ -24,6 +25,7 @@ from redrive.service import (
     plans,
     publish,
     queues,
+    removing,
     settle,
 )
 from redrive.service.access import SYSTEM, Access, Caller
@@ -45,10 +47,10 @@ USE_CASES: dict[str, UseCase] = {
     "queue.update": queues.update,
     "queue.list": queues.listed,
     "queue.get": queues.get,
-    "queue.delete": queues.delete,
+    "queue.delete": removing.delete,
     "queue.pause": queues.pause,
     "queue.resume": queues.resume,
-    "queue.purge": queues.purge,
+    "queue.purge": removing.purge,
     "queue.stats": looking.stats,
     "queue.messages": looking.messages,
     "queue.message": looking.message,
@@ -83,7 +85,8 @@ USE_CASES: dict[str, UseCase] = {
     "account.keys.list": administration.list_keys,
     "account.keys.rotate": administration.rotate_key,
     "account.keys.revoke": administration.revoke_key,
-    "audit.list": administration.list_audit,
+    "audit.list": auditing.listed,
+    "audit.verify": auditing.verified,
     "admin.backup": administration.backup,
 }
 
@@ -179,9 +182,13 @@ class Service:
         idempotency: Idempotency | None = None,
         *,
         caller: Caller = SYSTEM,
+        actor: str | None = None,
     ) -> Any:
-        """Do it and wait for the answer (a struct of the contract); raises ``RedriveError``."""
-        work = self.prepare(capability_id, caller, request, idempotency)
+        """Do it and wait for the answer (a struct of the contract); raises ``RedriveError``.
+
+        ``actor`` is who does it with the caller's key, for the audit log.
+        """
+        work = self.prepare(capability_id, caller.acting_for(actor), request, idempotency)
         if isinstance(work, Read):
             answer = work.run()
         else:

@@ -18,6 +18,7 @@ from redrive.storage.plan_port import PlanReader, PlanTransaction
 from redrive.storage.values import (
     Acked,
     Attempt,
+    AuditHead,
     AuditRow,
     Claimed,
     DeadFilter,
@@ -268,7 +269,9 @@ class Transaction(PlanTransaction, Protocol):
         ...
 
     def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        """Append to the audit log."""
+        """Append to the audit log, each row chained to the one before. It waits for any other batch that
+        appends, so it is the last thing that a batch asks for: who holds the end of the chain waits for
+        nobody."""
         ...
 
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
@@ -386,6 +389,14 @@ class Reader(PlanReader, Protocol):
 
     def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
         """Audit rows older than ``after_id`` (0: from the newest), newest first."""
+        ...
+
+    def audit_chain(self, after: int, limit: int) -> list[AuditRow]:
+        """Audit rows with a number above ``after``, in the order of the chain."""
+        ...
+
+    def audit_head(self) -> AuditHead | None:
+        """Where the chain ends; None when that is lost."""
         ...
 
 

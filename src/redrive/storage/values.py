@@ -200,7 +200,10 @@ class Tombstone(msgspec.Struct):
 
 
 class AuditRow(msgspec.Struct):
-    """One operator action. ``detail`` is JSON."""
+    """One operator action. ``actor`` is the key's name, ``on_behalf_of`` who used it, by their own word;
+    ``detail`` is JSON; ``outcome`` is done, begun or stopped. ``id`` and ``hash`` come with the place in the
+    chain (``storage.audit_chain``); a row from before the chain has no hash.
+    """
 
     at_ms: int
     actor: str
@@ -211,6 +214,18 @@ class AuditRow(msgspec.Struct):
     outcome: str
     detail: bytes = b"{}"
     id: int = 0
+    on_behalf_of: str | None = None
+    hash: bytes | None = None
+
+
+class AuditHead(msgspec.Struct, frozen=True):
+    """Where the chain ends: number and hash of its last row. It began at row ``first``; ``unchained`` rows
+    were there before."""
+
+    number: int = 0
+    hash: bytes = bytes(32)
+    first: int = 1
+    unchained: int = 0
 
 
 class KeyRow(msgspec.Struct):

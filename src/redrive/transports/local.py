@@ -19,8 +19,11 @@ _CAPABILITIES = {capability.id: capability for capability in CAPABILITIES}
 class LocalService(Protocol):
     """What compose hands over: the service behind ``call``, for the owner of the store."""
 
-    def call(self, capability_id: str, request: Any, *, idempotency: Idempotency | None) -> Any:
-        """Do it and wait for the answer (a struct of the contract); raises RedriveError."""
+    def call(
+        self, capability_id: str, request: Any, *, idempotency: Idempotency | None, actor: str | None
+    ) -> Any:
+        """Do it and wait for the answer (a struct of the contract); raises RedriveError. ``actor``: who does
+        it, for the audit log."""
 
     def close(self) -> None:
         """Stop the loops, write what is accepted, give the store back."""
@@ -29,8 +32,8 @@ class LocalService(Protocol):
 class LocalCarrier:
     """Carries requests to a :class:`LocalService`; nothing is lost on the way, so nothing is repeated."""
 
-    def __init__(self, service: LocalService) -> None:
-        self._service = service
+    def __init__(self, service: LocalService, actor: str | None = None) -> None:
+        self._service, self._actor = service, actor
 
     def __repr__(self) -> str:
         return "LocalCarrier()"
@@ -52,7 +55,9 @@ class LocalCarrier:
         idempotency = None
         if key is not None and capability.records_key:
             idempotency = Idempotency(key, request_hash(parts.body, parts.path_params), capability_id)
-        answer = self._service.call(capability_id, decoded.request, idempotency=idempotency)
+        answer = self._service.call(
+            capability_id, decoded.request, idempotency=idempotency, actor=self._actor
+        )
         return msgspec.json.encode(answer)
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from redrive.cli.failures import NO, USAGE, Refusal
-from redrive.cli.session import SERVER, Session, command
+from redrive.cli.session import OPERATOR, Session, command
 from redrive.cli.settings import without_password
 
 app = typer.Typer(help="The store: migrate, check, backup.", no_args_is_help=True)
@@ -48,7 +48,7 @@ def check(session: Session) -> None:
         raise typer.Exit(NO)
 
 
-@command(app, "backup", flags=(*SERVER, "storage"))
+@command(app, "backup", flags=(*OPERATOR, "storage"))
 def backup(session: Session, name: Target) -> None:
     """Make a consistent copy of an SQLite store; it never overwrites.
 

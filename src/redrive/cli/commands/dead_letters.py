@@ -8,7 +8,7 @@ import typer
 
 from redrive.cli.failures import NO, USAGE, Refusal
 from redrive.cli.output import Column, note
-from redrive.cli.session import LIMIT, Limit, Options, Session, command
+from redrive.cli.session import LIMIT, OPERATOR, Limit, Options, Session, command
 
 app = typer.Typer(help="Dead letters: list, groups, show, redrive, policy.", no_args_is_help=True)
 
@@ -116,7 +116,7 @@ def show(
     session.out.table(found["attempts"], ATTEMPTS, empty="no attempts are kept")
 
 
-@command(app, "redrive", groups={"select": SELECT})
+@command(app, "redrive", flags=OPERATOR, groups={"select": SELECT})
 def redrive(
     session: Session,
     queue: Queue,

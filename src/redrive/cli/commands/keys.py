@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from redrive.cli.output import Column, note
-from redrive.cli.session import LIMIT, Limit, Session, command
+from redrive.cli.session import LIMIT, OPERATOR, Limit, Session, command
 
 app = typer.Typer(help="API keys: create, list, rotate, revoke.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )  # fmt: skip
 
 
-@command(app, "create")
+@command(app, "create", flags=OPERATOR)
 def create(
     session: Session, name: Name, scope: Scopes = None, queue: Queues = None, expires_at: Expires = None
 ) -> None:
@@ -49,7 +49,7 @@ def listed(session: Session, limit: Limit = LIMIT) -> None:
     session.show_items("account.keys.list", {}, COLUMNS, limit=limit, empty="no keys")
 
 
-@command(app, "rotate")
+@command(app, "rotate", flags=OPERATOR)
 def rotate(session: Session, key_id: KeyId) -> None:
     """Make a second secret with a key's rights, under an id of its own; it is printed now and never again.
 
@@ -58,7 +58,7 @@ def rotate(session: Session, key_id: KeyId) -> None:
     _tell_secret(session, "account.keys.rotate", {"id": key_id})
 
 
-@command(app, "revoke")
+@command(app, "revoke", flags=OPERATOR)
 def revoke(session: Session, key_id: KeyId, reason: Reason = None) -> None:
     """End a key at once."""
     session.do(

@@ -8,7 +8,7 @@ import typer
 
 from redrive.cli import story
 from redrive.cli.output import Column
-from redrive.cli.session import LIMIT, Limit, Session, command
+from redrive.cli.session import LIMIT, OPERATOR, Limit, Session, command
 
 app = typer.Typer(help="Messages: list, show, cancel.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def show(session: Session, message_id: MessageId) -> None:
         story.show(session, story.read(exact))
 
 
-@command(app, "cancel")
+@command(app, "cancel", flags=OPERATOR)
 def cancel(session: Session, queue: Queue, message_id: MessageId) -> None:
     """Cancel a message: at once, or when its lease ends without an ack."""
     session.do(

@@ -8,7 +8,7 @@ import typer
 
 from redrive.cli.confirm import confirm, may_ask
 from redrive.cli.output import Column
-from redrive.cli.session import LIMIT, Limit, Options, Session, command
+from redrive.cli.session import LIMIT, OPERATOR, Limit, Options, Session, command
 from redrive.cli.text import counted
 
 app = typer.Typer(help="Queues: create, list, stats, pause, resume, purge, delete.", no_args_is_help=True)
@@ -69,13 +69,13 @@ COUNTED: Final[tuple[Column, ...]] = (
 )  # fmt: skip
 
 
-@command(app, "create", groups=GROUPS)
+@command(app, "create", flags=OPERATOR, groups=GROUPS)
 def create(session: Session, queue: Name, policy: dict[str, Any], backoff: dict[str, Any]) -> None:
     """Make a queue, or confirm that it exists with these settings; exit code 1 when it has others."""
     _write(session, "queue.create", queue, policy, backoff)
 
 
-@command(app, "update", groups=GROUPS)
+@command(app, "update", flags=OPERATOR, groups=GROUPS)
 def update(session: Session, queue: Name, policy: dict[str, Any], backoff: dict[str, Any]) -> None:
     """Change the settings of a queue that are given; the others stay."""
     _write(session, "queue.update", queue, policy, backoff)
@@ -113,13 +113,13 @@ def stats(
         session.out.table(rows, COUNTED, empty="no queues")
 
 
-@command(app, "pause")
+@command(app, "pause", flags=OPERATOR)
 def pause(session: Session, queue: Name, reason: Reason = None) -> None:
     """Stop delivery; publishing goes on, and what is leased can be settled."""
     session.do("queue.pause", {"queue": queue, "reason": reason}, lambda done: f"{done['name']} is paused")
 
 
-@command(app, "resume")
+@command(app, "resume", flags=OPERATOR)
 def resume(session: Session, queue: Name, reason: Reason = None) -> None:
     """Start delivery again."""
     session.do(
@@ -127,7 +127,7 @@ def resume(session: Session, queue: Name, reason: Reason = None) -> None:
     )
 
 
-@command(app, "purge")
+@command(app, "purge", flags=OPERATOR)
 def purge(session: Session, queue: Name, reason: Reason = None, yes: Yes = False) -> None:
     """Delete all messages that a queue holds now, the leased ones too; its dead letters stay."""
     from redrive.domain.errors import ConfirmationRequired
@@ -146,8 +146,8 @@ def purge(session: Session, queue: Name, reason: Reason = None, yes: Yes = False
     )
 
 
-@command(app, "delete")
-def delete(session: Session, queue: Name, yes: Yes = False) -> None:
+@command(app, "delete", flags=OPERATOR)
+def delete(session: Session, queue: Name, reason: Reason = None, yes: Yes = False) -> None:
     """Delete a queue and its messages; its dead letters stay."""
     may_ask(f"deleting {queue}", yes=yes)
     held = session.client.call("queue.stats", {"queue": queue})
@@ -155,7 +155,7 @@ def delete(session: Session, queue: Name, yes: Yes = False) -> None:
     confirm(f"Delete the queue {queue} with {counted(messages, 'message')}?", yes=yes)
     session.do(
         "queue.delete",
-        {"queue": queue},
+        {"queue": queue, "reason": reason},
         lambda done: f"{queue} is deleted, with {counted(done['messages'], 'message')}",
     )
 

@@ -85,7 +85,12 @@ class AuditList(Request, kw_only=True):
 
 
 class AuditRecord(Answer, kw_only=True):
-    """Who, when, what, why, over what, and what came of it."""
+    """Who, when, what, why, over what, and what came of it.
+
+    ``actor`` is the key's name, ``on_behalf_of`` who used it by their own word. ``outcome`` is `done`,
+    `begun` (a purge of many slices, whose end is another row) or `stopped`. ``hash`` chains the row to the
+    one before.
+    """
 
     id: str
     at: str
@@ -96,6 +101,44 @@ class AuditRecord(Answer, kw_only=True):
     selection_sha256: str | None
     outcome: str
     details: dict[str, Any] | None = None
+    on_behalf_of: str | None = None
+    hash: str | None = None
+
+
+class AuditVerify(Request, kw_only=True):
+    """Verify the chain of the audit log, oldest row first, as far as one answer goes."""
+
+    cursor: Cursor | None = None
+    noted: (
+        Annotated[
+            str,
+            Meta(
+                description="A row's number and hash as noted before, `12:9f…`: a chain made anew lacks it."
+            ),
+        ]
+        | None
+    ) = None
+
+
+class AuditBreak(Answer, kw_only=True):
+    """The first row that is not as it was written, and what is wrong with it."""
+
+    id: str
+    problem: str
+
+
+class AuditVerified(Answer, kw_only=True):
+    """``rows`` were found good by this answer, ``unchained`` more are older than the chain; the last good one
+    is row ``last_id`` with ``last_hash``. ``next_cursor`` null: the end is reached, or ``broken`` says where
+    the chain is broken.
+    """
+
+    rows: int
+    unchained: int
+    last_id: str | None
+    last_hash: str | None
+    broken: AuditBreak | None = None
+    next_cursor: str | None = None
 
 
 class AuditPage(Answer, kw_only=True):

@@ -92,6 +92,8 @@ class QueueGet(Request, kw_only=True):
 class QueueDelete(QueueGet, kw_only=True):
     """Delete a queue and its messages."""
 
+    reason: Reason | None = None
+
 
 class QueuePause(QueueGet, kw_only=True):
     """Stop delivery; publishing goes on."""

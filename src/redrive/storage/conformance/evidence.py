@@ -8,10 +8,11 @@ from typing import Any, cast
 from redrive.domain import limits
 from redrive.domain.standing import Shown
 from redrive.storage import commands as c
+from redrive.storage.audit_chain import Walk
 from redrive.storage.conformance.asking import bury, key, redrive
 from redrive.storage.conformance.rig import Rig
 from redrive.storage.port import Reader
-from redrive.storage.values import DeadFilter
+from redrive.storage.values import AuditRow, DeadFilter
 
 
 class EvidenceScenarios:
@@ -81,6 +82,31 @@ class EvidenceScenarios:
         rig.do(c.Reject(message.message_id, message.handle))
         again = rig.do(redrive(DeadFilter(queue="jobs", message_ids=(first,)), explicit=True)).plan
         assert rig.engine.read(lambda r: r.plan_ids([first, second])) == {first: again.plan_id}
+
+    def test_the_audit_log_is_a_chain(self, rig: Rig) -> None:
+        """Rows follow each other without a gap, each with its time; a failed batch leaves neither."""
+
+        def failing(tx: Any) -> None:
+            tx.insert_audit([row])
+            raise ZeroDivisionError
+
+        row = AuditRow(0, "ops", "queue.pause", "jobs", "why", None, "done", b'{"n":1}', on_behalf_of="Åsa")
+        rig.create()
+        rig.batch(c.WriteAudit(row), c.SetQueueState("jobs", "paused", row))
+        with contextlib.suppress(ZeroDivisionError):
+            rig.engine.run(failing)
+        rig.clock.pass_seconds(1)
+        rig.batch(c.SetQueueState("jobs", "active", row))
+        rows, head = rig.engine.read(lambda reader: (reader.audit_chain(0, 10), reader.audit_head()))
+        assert [found.id for found in rows] == [1, 2, 3]
+        assert [found.at_ms for found in rows] == [rig.clock() - 1000] * 2 + [rig.clock()]
+        assert [found.detail for found in rows] == [b'{"n":1}'] * 3
+        walk = Walk()
+        walk.follow(rows, head, last=True)
+        assert (walk.broken, walk.number) == (None, 3)
+        newest = rig.engine.read(lambda reader: reader.audit_page(0, 2))
+        assert newest == [rows[2], rows[1]]
+        assert rig.engine.read(lambda reader: reader.audit_chain(2, 10)) == rows[2:]
 
     def test_reads(self, rig: Rig) -> None:
         """Lists page by number and by state; one message shows all of it."""

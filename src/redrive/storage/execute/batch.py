@@ -51,13 +51,12 @@ class Outcome(msgspec.Struct):
 
 
 def _write_audit(work: Workspace, command: WriteAudit) -> None:
-    work.tx.insert_audit([msgspec.structs.replace(command.row, at_ms=work.now_ms)])
+    work.audit(command.row)
 
 
 def _put_key(work: Workspace, command: PutKey) -> None:
     work.tx.put_key(command.row)
-    if command.audit is not None:
-        work.tx.insert_audit([msgspec.structs.replace(command.audit, at_ms=work.now_ms)])
+    work.audit(command.audit)
 
 
 _UPKEEP: dict[type[Command], Callable[[Workspace, Any], object]] = {
@@ -117,6 +116,7 @@ def apply(
         else:
             results.update(phase(work, commands))
         work.flush()
+    work.close()
     due = {
         work.by_id[queue_id].name: due_ms for queue_id, due_ms in work.due.items() if queue_id in work.by_id
     }

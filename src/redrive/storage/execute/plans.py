@@ -81,6 +81,8 @@ def seal(work: Workspace, command: SealPlan) -> Plan | Deferred:
         return plan
     _seal(work, plan, command.sha256)
     work.tx.write_plan(plan)
+    frozen = AuditRow(0, plan.actor, "plan.freeze", plan.queue, plan.reason, None, "done")
+    _audit(work, frozen, plan, {"members": plan.members})
     return plan
 
 
@@ -330,8 +332,5 @@ def _stop(work: Workspace, plan: Plan, stop: Fired) -> None:
 
 
 def _audit(work: Workspace, row: AuditRow | None, plan: Plan, detail: dict[str, Any]) -> None:
-    if row is None:
-        return
     said = msgspec.json.encode({"plan_id": plan.plan_id, **detail})
-    done = msgspec.structs.replace(row, at_ms=work.now_ms, detail=said, selection_hash=plan.members_sha256)
-    work.tx.insert_audit([done])
+    work.audit(row, detail=said, selection_hash=plan.members_sha256)

@@ -16,7 +16,7 @@ from redrive.storage.commands import Created, CreateQueue, Purge, Purged, SetQue
 from redrive.storage.execute.idempotency import Answers
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.workspace import Workspace
-from redrive.storage.values import AuditRow, Queue
+from redrive.storage.values import Queue
 
 _POLICY_FIELDS = frozenset(f.name for f in fields(QueuePolicy))
 
@@ -45,7 +45,7 @@ def create(work: Workspace, command: CreateQueue) -> Created:
     if command.idempotent is not None:
         answers.add(0, command.idempotent, str(queue.id).encode())
         answers.flush()
-    _audit(work, command.audit)
+    work.audit(command.audit)
     return Created(queue)
 
 
@@ -147,7 +147,7 @@ def update(work: Workspace, command: UpdateQueue) -> Queue:
     work.tx.update_queue(queue)
     if queue.policy.fifo_on_dead == "continue":
         _unblock(work, queue)
-    _audit(work, command.audit)
+    work.audit(command.audit)
     work.wake(queue.id, work.now_ms)
     return queue
 
@@ -178,7 +178,7 @@ def set_state(work: Workspace, command: SetQueueState) -> Queue:
         work.by_name[queue.name] = queue
     queue.state = command.state
     work.tx.update_queue(queue)
-    _audit(work, command.audit)
+    work.audit(command.audit)
     work.wake(queue.id, work.now_ms)
     return queue
 
@@ -196,8 +196,8 @@ def purge(work: Workspace, command: Purge) -> Purged:
     more = len(rows) == command.limit or work.tx.holds_any(queue.id, command.before_ms)
     if command.deleting and not more:
         work.tx.remove_queue(queue.id)
-    if command.audit is not None:
-        _audit(work, command.audit)
+    done = {"outcome": "begun" if more else "done", "detail": msgspec.json.encode({"purged": len(rows)})}
+    work.audit(command.audit, **done)
     return Purged(len(rows), more)
 
 
@@ -206,8 +206,3 @@ def _existing(work: Workspace, name: str) -> Queue:
     if queue is None or queue.state == "deleting":
         raise QueueNotFound(f"queue {name} is not found")
     return queue
-
-
-def _audit(work: Workspace, row: AuditRow | None) -> None:
-    if row is not None:
-        work.tx.insert_audit([msgspec.structs.replace(row, at_ms=work.now_ms)])

@@ -198,8 +198,7 @@ def _event(command: Settle) -> tuple[Event, dict[str, object], ErrorInfo | None]
 def _cancel(work: Workspace, command: Cancel, facts: Facts) -> bool:
     decision = decide(Case(Event.CANCEL, facts, work.queue_of(facts).policy, work.now_ms))
     carry_out(work, Event.CANCEL, facts, decision)
-    if command.audit is not None:
-        work.tx.insert_audit([msgspec.structs.replace(command.audit, at_ms=work.now_ms)])
+    work.audit(command.audit)
     return work.facts.get(command.message_id) is None
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from redrive import seams
 from redrive.domain import histogram, limits
@@ -16,6 +18,7 @@ from redrive.storage.plans import Verdict, judge
 from redrive.storage.port import Hold, Transaction
 from redrive.storage.values import (
     Attempt,
+    AuditRow,
     Claimed,
     DeadLetter,
     FingerprintRule,
@@ -80,6 +83,7 @@ class Workspace:
         self.attempts: list[Attempt] = []
         self.tombstones: list[Tombstone] = []
         self.judged = False  # whether a member of a plan was among them
+        self.audited: list[AuditRow] = []  # written when the batch ends
         self.verdicts: list[Verdict] = []  # on messages that were redriven: a plan may wait for them
         self._changed: dict[str, tuple[Change, Facts]] = {}
         self._groups: dict[int, Group] = {}
@@ -238,6 +242,11 @@ class Workspace:
         index = histogram.bucket(self.now_ms - leased_ms)
         delta.service_ms[index] = delta.service_ms.get(index, 0) + count
 
+    def audit(self, row: AuditRow | None, **fields: Any) -> None:
+        """An operator's action has been done, now; ``fields`` of the row are known only here."""
+        if row is not None:
+            self.audited.append(msgspec.structs.replace(row, at_ms=self.now_ms, **fields))
+
     # -- writing
     def flush(self) -> None:
         """Write everything that was changed, in sets, and look up the heads of the groups touched."""
@@ -262,6 +271,10 @@ class Workspace:
             self._write_groups()
         if self.verdicts:
             self._write_verdicts()
+
+    def close(self) -> None:
+        """Write the audit rows: the end of their chain is the last lock that a batch takes."""
+        _write(self.audited, self.tx.insert_audit)
 
     def _write_verdicts(self) -> None:
         items = self.tx.open_items(sorted({verdict.message_id for verdict in self.verdicts}))

@@ -11,6 +11,7 @@ from redrive.storage.memory.select import matching_dead, policies_of
 from redrive.storage.memory.tables import Row, Tables
 from redrive.storage.values import (
     Attempt,
+    AuditHead,
     AuditRow,
     DeadFilter,
     DeadGroup,
@@ -150,6 +151,13 @@ class MemoryReader(MemoryPlanReader):
     def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
         rows = sorted(self._t.audit.values(), key=lambda row: -row.id)
         return [row for row in rows if not after_id or row.id < after_id][:limit]
+
+    def audit_chain(self, after: int, limit: int) -> list[AuditRow]:
+        rows = sorted(self._t.audit.values(), key=lambda row: row.id)
+        return [row for row in rows if row.id > after][:limit]
+
+    def audit_head(self) -> AuditHead | None:
+        return self._t.audit_head.get("", AuditHead())
 
     @cached_property
     def _heads(self) -> dict[int, int]:

@@ -11,6 +11,7 @@ from redrive.domain.facts import Facts
 from redrive.storage.plans import Plan, PlanItem
 from redrive.storage.values import (
     Attempt,
+    AuditHead,
     AuditRow,
     DeadLetter,
     FingerprintRule,
@@ -48,6 +49,7 @@ class Tables:
         self.attempts: dict[tuple[str, int], Attempt] = {}
         self.tombstones: dict[str, Tombstone] = {}
         self.audit: dict[int, AuditRow] = {}
+        self.audit_head: dict[str, AuditHead] = {}
         self.recorded: dict[tuple[int, bytes], Recorded] = {}
         self.duplicates: dict[tuple[int, bytes], tuple[str, int]] = {}
         self.stats: dict[tuple[int, str, int], bytes] = {}

@@ -9,6 +9,7 @@ from itertools import islice
 import msgspec
 
 from redrive.domain.facts import Ended, Facts, Slot
+from redrive.storage.audit_chain import append
 from redrive.storage.memory.plans import MemoryPlans
 from redrive.storage.memory.select import matching_dead, policies_of, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
@@ -16,6 +17,7 @@ from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.values import (
     Acked,
     Attempt,
+    AuditHead,
     AuditRow,
     Claimed,
     DeadFilter,
@@ -309,9 +311,10 @@ class MemoryTransaction(MemoryPlans):
             self._t.put(self._t.tombstones, tombstone.message_id, tombstone)
 
     def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        for row in rows:
-            number = self._t.number()
-            self._t.put(self._t.audit, number, msgspec.structs.replace(row, id=number))
+        head, chained = append([self._t.audit_head.get("", AuditHead())], rows)
+        for row in chained:
+            self._t.put(self._t.audit, row.id, row)
+        self._t.put(self._t.audit_head, "", head)
 
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         found = {}

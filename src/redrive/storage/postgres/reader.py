@@ -12,6 +12,7 @@ from redrive.storage.postgres.records import filter_values, page_values
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import (
     Attempt,
+    AuditHead,
     AuditRow,
     DeadFilter,
     DeadGroup,
@@ -166,3 +167,10 @@ class PostgresReader(PostgresPlanReader):
 
     def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._fetch("audit_page", b.int8(after_id), b.int8(limit))]
+
+    def audit_chain(self, after: int, limit: int) -> list[AuditRow]:
+        return [AuditRow(*row) for row in self._fetch("audit_chain", b.int8(after), b.int8(limit))]
+
+    def audit_head(self) -> AuditHead | None:
+        rows = self._fetch("audit_head")
+        return AuditHead(*rows[0]) if rows else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from redrive.storage import rows as r
+from redrive.storage.audit_chain import append
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
 from redrive.storage.postgres.floors import Floors
@@ -14,6 +15,7 @@ from redrive.storage.postgres.plans import PostgresPlans
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import (
     Attempt,
+    AuditHead,
     AuditRow,
     DeadFilter,
     DeadLetter,
@@ -146,17 +148,25 @@ class Records(PostgresPlans):
         )
 
     def insert_audit(self, rows: Sequence[AuditRow]) -> None:
+        """Append, holding the end of the chain from here to the commit; what is put down goes out first."""
+        found = self._session.fetch("lock_audit_head")
+        end, chained = append([AuditHead(*row[:-1]) for row in found], rows)
+        self.xid = found[0][-1]
         self._write(
             "insert_audit",
-            b.int8s([a.at_ms for a in rows]),
-            b.texts([a.actor for a in rows]),
-            b.texts([a.action for a in rows]),
-            b.texts([a.target for a in rows]),
-            b.texts([a.reason for a in rows]),
-            b.texts([a.selection_hash for a in rows]),
-            b.texts([a.outcome for a in rows]),
-            b.byteas([a.detail for a in rows]),
+            b.int8s([a.at_ms for a in chained]),
+            b.texts([a.actor for a in chained]),
+            b.texts([a.action for a in chained]),
+            b.texts([a.target for a in chained]),
+            b.texts([a.reason for a in chained]),
+            b.texts([a.selection_hash for a in chained]),
+            b.texts([a.outcome for a in chained]),
+            b.byteas([a.detail for a in chained]),
+            b.int8s([a.id for a in chained]),
+            b.texts([a.on_behalf_of for a in chained]),
+            b.byteas([a.hash for a in chained]),
         )
+        self._write("write_audit_head", b.int8(end.number), end.hash)
 
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         rows = self._session.fetch("find_recorded", b.int8s(slots), b.byteas(hashes))

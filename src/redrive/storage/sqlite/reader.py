@@ -15,6 +15,7 @@ from redrive.storage.sqlite.plans import SqlitePlanReader
 from redrive.storage.sqlite.transaction import SQL
 from redrive.storage.values import (
     Attempt,
+    AuditHead,
     AuditRow,
     DeadFilter,
     DeadGroup,
@@ -153,3 +154,10 @@ class SqliteReader(SqlitePlanReader):
 
     def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._all("audit_page", (after_id, limit))]
+
+    def audit_chain(self, after: int, limit: int) -> list[AuditRow]:
+        return [AuditRow(*row) for row in self._all("audit_chain", (after, limit))]
+
+    def audit_head(self) -> AuditHead | None:
+        rows = self._all("audit_head", ())
+        return AuditHead(*rows[0]) if rows else None

@@ -10,6 +10,7 @@ import msgspec
 
 from redrive.domain.facts import Ended, Facts
 from redrive.storage import rows as r
+from redrive.storage.audit_chain import append
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.sqlite import rows as out
 from redrive.storage.sqlite.plans import SqlitePlans
@@ -17,6 +18,7 @@ from redrive.storage.statements import Statement, load
 from redrive.storage.values import (
     Acked,
     Attempt,
+    AuditHead,
     AuditRow,
     Claimed,
     DeadFilter,
@@ -285,7 +287,9 @@ class SqliteTransaction(SqlitePlans):
         self._each("insert_tombstone", map(msgspec.structs.astuple, rows))
 
     def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        self._each("insert_audit", [msgspec.structs.astuple(row)[:-1] for row in rows])
+        head, chained = append([AuditHead(*row) for row in self._all("audit_head")], rows)
+        self._each("insert_audit", map(msgspec.structs.astuple, chained))
+        self._run(SQL["write_audit_head"].sql, (head.number, head.hash))
 
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         found = {}

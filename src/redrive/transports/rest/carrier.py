@@ -63,6 +63,7 @@ class RestCarrier:
         read_seconds: float = READ_SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
         ca_file: str | None = None,
+        actor: str | None = None,
         routes: Mapping[str, Route] | None = None,
     ) -> None:
         parts = urlsplit(base_url)
@@ -86,6 +87,8 @@ class RestCarrier:
         }
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
+        if actor:  # a header is bytes, which urllib3 takes as Latin-1
+            self._headers["X-Redrive-Actor"] = actor.encode().decode("latin-1")
         settings: dict[str, Any] = {"maxsize": CONNECTIONS_MAX, "block": False}
         if parts.scheme == "https" and ca_file:
             settings["ca_certs"] = ca_file
