@@ -50,7 +50,8 @@ def _twice(evidence: Evidence, _: Options, names: Names) -> Claim:
     return Claim(
         "the job sent twice",
         "completed, 1 effect; 2 messages, duplicate refused",
-        f"{state}, {counted(effects, 'effect')}; {len(messages)} messages, duplicate refused {counted(refused, 'time')}",
+        f"{state}, {counted(effects, 'effect')}; {counted(len(messages), 'message')}, "
+        f"duplicate refused {counted(refused, 'time')}",
         (state, effects, both) == ("completed", 1, True)
         and refused >= 1
         and _times(evidence, TWICE, "done") == 1,
