@@ -302,3 +302,11 @@ def test_the_values_stay(name: str) -> None:
     """The same failure has the same fingerprint in the next version."""
     kind, message, stack, value = PINNED[name]
     assert fingerprint(kind, message, stack) == value
+
+
+def test_a_cause_is_told_by_the_beginning_of_a_message() -> None:
+    """FINGERPRINT_CHARS of it count, to the character; what comes after is another instance's tail."""
+    head = "a" * (limits.FINGERPRINT_CHARS - 1)
+    assert words(head + "b") != words(head + "c")
+    assert words(head + "zb") == words(head + "zc")
+    assert codes(" " * limits.FINGERPRINT_CHARS + "HTTP 503") == ""

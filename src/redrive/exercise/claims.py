@@ -47,11 +47,11 @@ def _twice(evidence: Evidence, _: Options, names: Names) -> Claim:
     messages = {row["message_id"] for row in _attempts(evidence, TWICE)}
     both = messages == set(evidence.published[TWICE]) and len(messages) == 2
     refused = _times(evidence, TWICE, "duplicate")
-    told = f"{state}, {counted(effects, 'effect')}; {len(messages)} messages, duplicate refused"
     return Claim(
         "the job sent twice",
         "completed, 1 effect; 2 messages, duplicate refused",
-        f"{told} {counted(refused, 'time')}",
+        f"{state}, {counted(effects, 'effect')}; {counted(len(messages), 'message')}, "
+        f"duplicate refused {counted(refused, 'time')}",
         (state, effects, both) == ("completed", 1, True)
         and refused >= 1
         and _times(evidence, TWICE, "done") == 1,

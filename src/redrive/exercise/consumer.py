@@ -70,9 +70,11 @@ def worker_of(order: Order) -> Worker:
 
 
 def main() -> int:
-    """Consume until SIGTERM, or until standard input ends."""
+    """Consume until SIGTERM, or until standard input ends; the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    order = msgspec.json.decode(_first_line(), type=Order)
+    if not (line := _first_line()):
+        return 1
+    order = msgspec.json.decode(line, type=Order)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     return worker_of(order).run()
 

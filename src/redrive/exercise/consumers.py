@@ -84,6 +84,7 @@ class Consumers:
                 stdout=log,
                 stderr=log,
             )
+        # interrupted here, it has no order yet, and ends when it sees that none will come
         self._running.append(process)
         # one that ended at once is found missing later, by what does not happen
         with contextlib.suppress(OSError):
