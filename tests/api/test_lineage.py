@@ -1,4 +1,4 @@
-"""Plans and lineage over HTTP, on every engine: an edit, who acted, what was resolved, and the whole story."""
+"""Plans and lineage over HTTP, on every engine: an edit, who acted, what was resolved, the whole story."""
 
 from __future__ import annotations
 

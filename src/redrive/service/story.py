@@ -11,6 +11,7 @@ from msgspec import Raw
 from redrive.contract import shapes
 from redrive.contract.instants import rfc3339, rfc3339_or_none
 from redrive.contract.shapes import LineageStep
+from redrive.domain.fingerprint import clean_text
 from redrive.domain.patterns import EVERY_QUEUE
 from redrive.domain.redaction import redacted
 from redrive.service.access import Caller
@@ -18,6 +19,8 @@ from redrive.service.looking import error_record, source
 from redrive.storage.plans import Plan, PlanItem
 from redrive.storage.values import Attempt, DeadLetter, StoredMessage, Tombstone
 
+ATTEMPTS_MAX = 1_000  # of one message, the newest
+ERROR_BYTES_MAX = 1_024
 _ORDER = ("published", "attempt", "dead", "outcome", "planned", "closed", "redriven", "removed")
 _RANK = {name: rank for rank, name in enumerate(_ORDER)}
 
@@ -31,6 +34,11 @@ class Known(msgspec.Struct):
     records: list[DeadLetter]
     members: list[tuple[Plan, PlanItem]]
     tombstone: Tombstone | None
+
+    @property
+    def left_out(self) -> int:
+        """How many attempts are not told."""
+        return max(0, len(self.attempts) - ATTEMPTS_MAX)
 
     @property
     def queue(self) -> str | None:
@@ -72,7 +80,7 @@ def steps_of(known: Known, redact: tuple[str, ...]) -> list[LineageStep]:
 def _lives(known: Known, redact: tuple[str, ...]) -> Iterator[tuple[float, LineageStep]]:
     """Each step with its life: 0 from the publish to the first death, 1 from there to the second, …"""
     yield 0, LineageStep(at=rfc3339(_published_ms(known)), step="published", queue=known.queue)
-    for attempt in known.attempts:
+    for attempt in known.attempts[-ATTEMPTS_MAX:]:
         yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt)
     for life, record in enumerate(known.records):
         yield life, _death(record)
@@ -160,9 +168,11 @@ def _text(number: str) -> Raw:
 
 
 def _error(raw: bytes | None) -> shapes.ErrorRecord | None:
-    """Without its stack, which `queue.message` shows: a lineage has many errors."""
+    """Without its stack, which `queue.message` shows, and cut: a lineage has many errors."""
     error = error_record(raw)
-    return None if error is None else msgspec.structs.replace(error, stack="")
+    if error is None:
+        return None
+    return msgspec.structs.replace(error, message=clean_text(error.message, ERROR_BYTES_MAX), stack="")
 
 
 def _published_ms(known: Known) -> int:
