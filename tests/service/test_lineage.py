@@ -11,6 +11,7 @@ from redrive.contract import shapes
 from redrive.domain.errors import InvalidRequest, MessageNotFound, NotFound
 from redrive.service import Caller, Service
 from redrive.service import lineage as module
+from redrive.service import story as story_module
 from tests.database import wait_for
 
 KEY = "settlement:7"
@@ -160,6 +161,34 @@ def test_the_messages_of_a_job_come_in_pages(service: Service) -> None:
         if cursor is None:
             break
     assert seen == sorted(ids)
+
+
+def test_a_page_ends_before_it_is_too_long(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its steps; every message still comes once. The oldest attempts are counted only."""
+    ids = []
+    for _ in range(3):
+        ids.append(publish(service))
+        reject(service)
+    monkeypatch.setattr(module, "STEPS_MAX", 4)
+    pages, cursor = [], None
+    while len(pages) < 9:
+        page = service.call("redrive.job", shapes.JobLineageGet(job_key=KEY, cursor=cursor))
+        pages.append([item.message_id for item in page.items])
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert sorted(ids) == [message_id for page in pages for message_id in page]
+    assert len(pages) == 2
+    monkeypatch.setattr(story_module, "ATTEMPTS_MAX", 1)
+    message_id = publish(service, "tries")
+    for _ in range(3):
+        held = take(service, "tries")
+        handle = {"message_id": message_id, "receipt_handle": held.receipt_handle, "delay_seconds": 0}
+        service.call("queue.nack", shapes.Nack(**handle, error="x" * 9_000))
+    found = of(service, message_id)
+    [attempt] = [step for step in found.steps if step.step == "attempt"]
+    assert (attempt.delivery, found.left_out) == (3, 2)
+    assert len(attempt.error.message) <= 1_024
 
 
 def test_a_search_that_is_cut_says_so(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from redrive.service.work import Read
 from redrive.storage.port import Engine, Reader
 
 SLICE = 20_000  # messages looked through in one snapshot for a job key
+STEPS_MAX = 2_000  # of one page, which ends with the message that reaches them
 SEARCH_SECONDS = 5.0  # after which the search for a job key stops, and says so
 _MESSAGE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
@@ -32,14 +33,14 @@ def message(
     """One message, held or gone, with everything that happened to it."""
 
     def look(reader: Reader) -> shapes.Lineage:
-        known = _known(reader, request.message_id)
-        if not known or not known.visible(caller):
+        found = _of(reader, caller, request.message_id)
+        if found is None:
             raise MessageNotFound(
                 f"message {request.message_id} is not found: it never was, was acknowledged without a "
                 "failure, or its history is over its retention",
                 hint="The ledger keeps the receipts of completed jobs.",
             )
-        return _lineage(reader, known)
+        return found
 
     return Read(lambda: context.engine.read(look))
 
@@ -51,17 +52,21 @@ def job(context: Context, caller: Caller, request: shapes.JobLineageGet, _key: I
         limit, after = request.limit or limits.LIST_LIMIT_DEFAULT, _cursor(request.cursor)
         ids, complete = _messages_of(context.engine, request.job_key, after, limit + 1)
 
-        def look(reader: Reader) -> list[shapes.Lineage]:
-            each = (_known(reader, message_id) for message_id in ids[:limit])
-            return [_lineage(reader, known) for known in each if known and known.visible(caller)]
-
-        items = context.engine.read(look)
-        if not items and complete and len(ids) <= limit and not after:
+        items: list[shapes.Lineage] = []
+        steps, more = 0, None
+        for told, message_id in enumerate(ids[:limit], start=1):
+            found = context.engine.read(lambda reader, one=message_id: _of(reader, caller, one))  # type: ignore[misc]
+            if found is not None:
+                items.append(found)
+                steps += len(found.steps)
+            if told < len(ids) and (steps >= STEPS_MAX or told == limit):
+                more = message_id
+                break
+        if not items and complete and more is None and not after:
             raise NotFound(
                 f"job {request.job_key} is not found: no queue holds it, and none of its messages failed",
                 hint="The ledger keeps the receipts of completed jobs.",
             )
-        more = ids[limit - 1] if len(ids) > limit else None
         return shapes.JobLineage(job_key=request.job_key, complete=complete, items=items, next_cursor=more)
 
     return Read(run)
@@ -92,6 +97,11 @@ def _messages_of(engine: Engine, job_key: str, after: str, limit: int) -> tuple[
     return sorted(found)[:limit], False
 
 
+def _of(reader: Reader, caller: Caller, message_id: str) -> shapes.Lineage | None:
+    known = _known(reader, message_id)
+    return _lineage(reader, known) if known and known.visible(caller) else None
+
+
 def _known(reader: Reader, message_id: str) -> Known:
     stored = reader.message(message_id)
     return Known(
@@ -116,5 +126,10 @@ def _lineage(reader: Reader, known: Known) -> shapes.Lineage:
         queue=known.stored.queue if known.stored else known.queue,
         state="gone" if known.stored is None else "damaged" if shown is None else shown.state,
         message=shown,
+<<<<<<< HEAD
         steps=steps_of(known, masked),
+=======
+        steps=steps_of(known, redact),
+        left_out=known.left_out,
+>>>>>>> h-recli
     )

@@ -10,6 +10,7 @@ from msgspec import Raw
 from redrive.contract import shapes
 from redrive.contract.instants import rfc3339, rfc3339_or_none
 from redrive.contract.shapes import LineageStep
+from redrive.domain.fingerprint import clean_text
 from redrive.domain.patterns import EVERY_QUEUE
 from redrive.domain.redaction import MASK, exactly, redact
 from redrive.service.access import Caller
@@ -17,6 +18,8 @@ from redrive.service.showing import Shown
 from redrive.storage.plans import Plan, PlanItem
 from redrive.storage.values import Attempt, DeadLetter, StoredMessage, Tombstone
 
+ATTEMPTS_MAX = 1_000  # of one message, the newest
+ERROR_BYTES_MAX = 1_024
 _ORDER = ("published", "attempt", "dead", "outcome", "planned", "closed", "redriven", "removed")
 _RANK = {name: rank for rank, name in enumerate(_ORDER)}
 
@@ -30,6 +33,11 @@ class Known(msgspec.Struct):
     records: list[DeadLetter]
     members: list[tuple[Plan, PlanItem]]
     tombstone: Tombstone | None
+
+    @property
+    def left_out(self) -> int:
+        """How many attempts are not told."""
+        return max(0, len(self.attempts) - ATTEMPTS_MAX)
 
     @property
     def queue(self) -> str | None:
@@ -76,8 +84,13 @@ def _lives(known: Known, paths: tuple[str, ...]) -> Iterator[tuple[float, Lineag
     """Each step with its life: 0 from the publish to the first death, 1 from there to the second, …"""
     errors = _errors(known, paths)
     yield 0, LineageStep(at=rfc3339(_published_ms(known)), step="published", queue=known.queue)
+<<<<<<< HEAD
     for attempt in known.attempts:
         yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt, errors)
+=======
+    for attempt in known.attempts[-ATTEMPTS_MAX:]:
+        yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt)
+>>>>>>> h-recli
     for life, record in enumerate(known.records):
         yield life, _death(record, errors)
         if record.closed_ms is not None:
@@ -162,6 +175,7 @@ def _errors(known: Known, paths: tuple[str, ...]) -> _Errors:
 
     masked = None if known.stored is None else Shown(known.stored, paths)
 
+<<<<<<< HEAD
     def shown(raw: bytes | None) -> shapes.ErrorRecord | None:
         if raw is None:
             return None
@@ -172,6 +186,14 @@ def _errors(known: Known, paths: tuple[str, ...]) -> _Errors:
         return msgspec.structs.replace(error, message=MASK if paths else error.message, stack="")
 
     return shown
+=======
+def _error(raw: bytes | None) -> shapes.ErrorRecord | None:
+    """Without its stack, which `queue.message` shows, and cut: a lineage has many errors."""
+    error = error_record(raw)
+    if error is None:
+        return None
+    return msgspec.structs.replace(error, message=clean_text(error.message, ERROR_BYTES_MAX), stack="")
+>>>>>>> h-recli
 
 
 def _published_ms(known: Known) -> int:
