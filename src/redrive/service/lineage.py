@@ -126,10 +126,6 @@ def _lineage(reader: Reader, known: Known) -> shapes.Lineage:
         queue=known.stored.queue if known.stored else known.queue,
         state="gone" if known.stored is None else "damaged" if shown is None else shown.state,
         message=shown,
-<<<<<<< HEAD
         steps=steps_of(known, masked),
-=======
-        steps=steps_of(known, redact),
         left_out=known.left_out,
->>>>>>> h-recli
     )

@@ -84,13 +84,8 @@ def _lives(known: Known, paths: tuple[str, ...]) -> Iterator[tuple[float, Lineag
     """Each step with its life: 0 from the publish to the first death, 1 from there to the second, …"""
     errors = _errors(known, paths)
     yield 0, LineageStep(at=rfc3339(_published_ms(known)), step="published", queue=known.queue)
-<<<<<<< HEAD
-    for attempt in known.attempts:
-        yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt, errors)
-=======
     for attempt in known.attempts[-ATTEMPTS_MAX:]:
-        yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt)
->>>>>>> h-recli
+        yield sum(record.delivery < attempt.delivery for record in known.records), _attempt(attempt, errors)
     for life, record in enumerate(known.records):
         yield life, _death(record, errors)
         if record.closed_ms is not None:
@@ -172,28 +167,20 @@ def _masked(patch: bytes, paths: tuple[str, ...]) -> Raw:
 def _errors(known: Known, paths: tuple[str, ...]) -> _Errors:
     """How errors are shown: without their stacks, which `queue.message` shows, and masked; all of the text
     where the values that it may quote are gone with the message."""
-
     masked = None if known.stored is None else Shown(known.stored, paths)
 
-<<<<<<< HEAD
     def shown(raw: bytes | None) -> shapes.ErrorRecord | None:
         if raw is None:
             return None
         if masked is not None:
             error = masked.error(raw)
-            return None if error is None else msgspec.structs.replace(error, stack="")
-        error = msgspec.json.decode(raw, type=shapes.ErrorRecord)
-        return msgspec.structs.replace(error, message=MASK if paths else error.message, stack="")
+            assert error is not None
+        else:
+            error = msgspec.json.decode(raw, type=shapes.ErrorRecord)
+        message = MASK if masked is None and paths else clean_text(error.message, ERROR_BYTES_MAX)
+        return msgspec.structs.replace(error, message=message, stack="")
 
     return shown
-=======
-def _error(raw: bytes | None) -> shapes.ErrorRecord | None:
-    """Without its stack, which `queue.message` shows, and cut: a lineage has many errors."""
-    error = error_record(raw)
-    if error is None:
-        return None
-    return msgspec.structs.replace(error, message=clean_text(error.message, ERROR_BYTES_MAX), stack="")
->>>>>>> h-recli
 
 
 def _published_ms(known: Known) -> int:
