@@ -61,6 +61,9 @@ def act(call: Caller, send: Send) -> Iterator[tuple[str, str]]:
     message_id = call.post("/v1/queue/publish", {"queue": "jobs", "payload": 1}).data["message_id"]
     send("POST", "/v1/queue/cancel", {"queue": "jobs", "message_id": message_id})
     yield "queue.cancel", "message.cancel"
+    policy = {"fingerprint": "0123456789abcdef", "policy": "hold", "reason": "a reason"}
+    send("POST", "/v1/queue/dlq/policy/jobs", policy)
+    yield "queue.dlq.policy", "dlq.policy"
     first, second, third = dead(call, 3)
     send("POST", "/v1/queue/dlq/redrive/jobs", {"message_ids": [first], "reason": "a reason"})
     yield "queue.dlq.redrive", "dlq.redrive"
@@ -104,7 +107,9 @@ def test_every_action_is_audited(served: Caller) -> None:
         assert (row["action"], row["actor"], row["on_behalf_of"]) == (action, "REDRIVE_API_KEY", "Åsa")
         assert row["outcome"] == "done"
         assert row["reason"] == ("a reason" if capability not in _REASONLESS else None), capability
-        assert (row["selection_sha256"] is not None) == action.startswith(("plan.", "dlq.")), capability
+        assert (row["selection_sha256"] is not None) == action.startswith(("plan.", "dlq.redrive")), (
+            capability
+        )
         done.add(capability)
     assert done == ACTIONS
     assert served.get("/v1/audit/verify").data["broken"] is None
