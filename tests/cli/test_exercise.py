@@ -172,7 +172,7 @@ def test_a_server_that_dies_in_the_middle(app: str, tmp_path: Path) -> None:
     ("words", "settings", "code", "said"),
     [
         (["--surge", "0"], {}, 2, "surge must be 1 to 10000, got 0"),
-        ([], {"ledger": ""}, 2, "ledger must be"),
+        ([], {"ledger": ""}, 2, "the application's database is not named"),
         ([], {"ledger": "sqlite:///absent.db"}, 2, "no such file"),
         ([], {"ledger": "sqlite:///bare.db"}, 2, "redrive ledger install --ledger sqlite:///bare.db"),
         ([], {"url": "memory:"}, 2, "the exercise needs a server"),

@@ -94,8 +94,8 @@ class Story:
         self._tell("consumers restart")
         self._start()
         wanted = {self._names.key(VALID), self._names.key(TWICE)}
-        self._wait("the valid jobs' effects", lambda: wanted <= self._tables.effects().keys())
         self._wait("the invalid job's isolation", lambda: bool(self._dead()))
+        self._wait("the valid jobs' effects", lambda: wanted <= self._tables.effects().keys())
         self._wait("nothing else in the queue", lambda: not self._live())
         if self._options.unsafe is None:
             self._wait("its state in the ledger", lambda: self._state(INVALID) == "isolated")
@@ -131,8 +131,8 @@ class Story:
         plan_id = plan["plan_id"]
         self._client.call("redrive.plan.start", {"plan_id": plan_id, "reason": "exercise"})
         key = self._names.key(INVALID)
-        self._wait("the redriven job's effect", lambda: bool(self._tables.effects().get(key)))
         self._wait("the plan's end", lambda: self._plan(plan_id)["state"] in _ENDED)
+        self._wait("the redriven job's effect", lambda: bool(self._tables.effects().get(key)))
         self._wait("an empty queue", lambda: not self._live())
         self.evidence.plan = self._plan(plan_id)
         self.evidence.plan_items = self._client.call("redrive.plan.items", {"plan_id": plan_id})["items"]
