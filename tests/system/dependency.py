@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import socketserver
 import threading
+from collections import Counter
 from typing import Self
 
 
 class Dependency:
-    """Answers ``done`` after ``seconds``, or at once ``away``. ``most`` called at the same moment, ``calls``
-    in all while it was there."""
+    """Does what ``call KEY`` asks within ``seconds`` and ``note KEY`` at once; nothing while ``away``.
+
+    ``done``: how often each key was done. ``most``: calls at the same moment.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self.most = self.calls = 0
+        self.done: Counter[str] = Counter()
+        self.most = 0
         self.away = False
         self._seconds = seconds
         self._now = 0
@@ -20,9 +24,10 @@ class Dependency:
         self._pause = threading.Event()  # never set: how long a call takes
         outer = self
 
-        class Call(socketserver.BaseRequestHandler):
+        class Call(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                self.request.sendall(outer._answer())
+                what, key = self.rfile.readline().decode().split()
+                self.wfile.write(outer._answer(what, key))
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads, request_queue_size = True, 128
@@ -40,14 +45,16 @@ class Dependency:
         self._server.server_close()
         self._thread.join()
 
-    def _answer(self) -> bytes:
-        if self.away:
+    def _answer(self, what: str, key: str) -> bytes:
+        if self.away and what == "call":
             return b"away"
+        if what == "call":
+            with self._lock:
+                self._now += 1
+                self.most = max(self.most, self._now)
+            self._pause.wait(self._seconds)
+            with self._lock:
+                self._now -= 1
         with self._lock:
-            self._now += 1
-            self.calls += 1
-            self.most = max(self.most, self._now)
-        self._pause.wait(self._seconds)
-        with self._lock:
-            self._now -= 1
+            self.done[key] += 1
         return b"done"

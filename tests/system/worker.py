@@ -3,7 +3,7 @@
 ``effect`` (or a payload that is no object) adds a row, ``fail`` raises, ``die`` kills the process, ``later``
 asks for a second at its first attempt, ``hold`` waits for the file ``free`` beside the signals, ``spin`` does
 so without ever waiting, ``seize`` keeps the interpreter's lock, ``leak`` takes memory until there is none,
-``call`` asks the dependency whose port is in ``TEST_DEPENDENCY``, and ``outlive`` goes on until its lease is over. Each call is noted first where ``TEST_NOTES=1``;
+and ``outlive`` goes on until its lease is over. Each call is noted first where ``TEST_NOTES=1``;
 ``TEST_DOOM=<point>:<n>`` has this process killed at that point from its n-th job on; ``TEST_ASYNC=1``
 makes the handler a coroutine, which then blocks its loop as badly written ones do. How the wall clock is set
 says :mod:`tests.system.clocks`.
@@ -17,7 +17,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import sqlite3
 import threading
 from pathlib import Path
@@ -88,8 +87,6 @@ def obey(job: Job) -> None:
         ctypes.PyDLL(None).sleep(int(HELD_SECONDS))  # as an extension does that never gives the lock up
     if wish == "leak":
         leak()
-    if wish == "call":
-        call_dependency()
     if wish == "outlive":
         wait_for(lambda: not job.still_leased(), HELD_SECONDS, "the lease to end")
         (FOLDER / "lapsed").touch()
@@ -119,14 +116,6 @@ def leak() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     while True:
         _leaked.append(b"x" * (1 << 20))
-
-
-def call_dependency() -> None:
-    """One call; raises ConnectionError when it is away or says that there are too many."""
-    address = ("127.0.0.1", int(os.environ["TEST_DEPENDENCY"]))
-    with socket.create_connection(address, timeout=HELD_SECONDS) as line:
-        if line.recv(16) != b"done":
-            raise ConnectionError("the dependency is overrun")
 
 
 def note(job: Job) -> None:

@@ -28,7 +28,8 @@ class Measured:
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """``serial_seconds``: one worker, one job at a time. ``seconds_at_envelope``: this envelope over these
-    consumers. ``spare_per_second``: what they can do beside the arrivals; ``suggested_rate`` is below it.
+    consumers. ``spare_per_second``: what they can do beside the arrivals; ``suggested_rate`` is below
+    it, and below what ``max_in_flight`` lets through.
     None where nothing was measured that could tell. ``bound`` names what limits the pace."""
 
     count: int
@@ -44,8 +45,8 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
     service, capacity = seen.service_seconds, _capacity(seen)
     spare = None if capacity is None else max(0.0, capacity - seen.arrivals_per_second)
     bounds = [("rate_per_second", envelope.rate_per_second)]
-    if service:
-        bounds.append(("max_in_flight", envelope.max_in_flight / service))
+    through = [envelope.max_in_flight / service] if service else []
+    bounds += [("max_in_flight", each) for each in through]
     if spare is not None:
         bounds.append(("spare capacity", spare))
     bound, pace = min(bounds, key=lambda each: each[1])
@@ -55,7 +56,7 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
         None if service is None else round(count * service, 3),
         None if seconds is None else round(seconds, 3),
         None if spare is None else round(spare, 3),
-        None if spare is None else round(spare * SUGGESTED_SHARE, 3),
+        None if spare is None else round(min(spare, *through) * SUGGESTED_SHARE, 3),
         bound,
     )
 

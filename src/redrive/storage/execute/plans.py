@@ -253,7 +253,7 @@ def _advance(work: Workspace, plan: Plan, node: str = "") -> Advanced:
     if not more:
         return Advanced(plan.state, sent, _ENDING_WAIT_MS)
     full = in_flight >= plan.envelope.max_in_flight
-    wait_ms = _IN_FLIGHT_WAIT_MS if full else pace.wait_ms(plan.envelope)
+    wait_ms = _IN_FLIGHT_WAIT_MS if full else pace.wait_ms(plan.envelope, in_flight)
     return Advanced(plan.state, sent, wait_ms, full=full)
 
 
