@@ -145,6 +145,19 @@ def test_a_key_sees_the_messages_of_its_queues(service: Service) -> None:
         items = service.call("redrive.job", request, caller=NARROW).items
         assert [item.message_id for item in items] == [mine]
         assert len(service.call("redrive.job", request).items) == 2
+    for _ in range(3):
+        theirs = publish(service, "bank")
+    last = publish(service, "game-a")
+    seen, cursor = [], None
+    for _ in range(5):
+        request = shapes.JobLineageGet(job_key=KEY, limit=1, cursor=cursor)
+        page = service.call("redrive.job", request, caller=NARROW)
+        seen += [item.message_id for item in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        assert cursor == seen[-1]  # never the id of a message that is hidden
+    assert seen == sorted([mine, last])
 
 
 def test_the_messages_of_a_job_come_in_pages(service: Service) -> None:

@@ -13,7 +13,7 @@ from redrive.cli.failures import USAGE, Refusal
 from redrive.cli.session import Options
 
 ENVELOPE: Final[Options] = {
-    "rate_per_second": Annotated[float | None, typer.Option("--rate", help="Members a second; default 10.")],
+    "rate": Annotated[float | None, typer.Option(help="Members a second; default 10.")],
     "max_in_flight": Annotated[
         int | None, typer.Option("--in-flight", help="Sent and not finished; default 100.")
     ],
@@ -67,6 +67,12 @@ def selection(
         )
     named = {**select, "message_ids": ids or None, "reason": died, "max_messages": most}
     return {name: value for name, value in named.items() if value is not None}
+
+
+def enveloped(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The contract's ``envelope``; ``rate_per_second`` is the name of a setting of servers already."""
+    named = {"rate_per_second" if name == "rate" else name: value for name, value in given.items()}
+    return named or None
 
 
 def merge_patch(text: str | None) -> Any:

@@ -50,26 +50,38 @@ def job(context: Context, caller: Caller, request: shapes.JobLineageGet, _key: I
 
     def run() -> shapes.JobLineage:
         limit, after = request.limit or limits.LIST_LIMIT_DEFAULT, _cursor(request.cursor)
-        ids, complete = _messages_of(context.engine, request.job_key, after, limit + 1)
-
+        ends_at, start = seams.monotonic() + SEARCH_SECONDS, after
         items: list[shapes.Lineage] = []
-        steps, more = 0, None
-        for told, message_id in enumerate(ids[:limit], start=1):
-            found = context.engine.read(lambda reader, one=message_id: _of(reader, caller, one))  # type: ignore[misc]
-            if found is not None:
-                items.append(found)
-                steps += len(found.steps)
-            if told < len(ids) and (steps >= STEPS_MAX or told == limit):
-                more = message_id
+        while True:  # over pages of which the key may see nothing
+            ids, complete = _messages_of(context.engine, request.job_key, after, limit + 1, ends_at)
+            items, left = _page(context.engine, caller, ids, limit)
+            if items or not left or not complete:
                 break
-        if not items and complete and more is None and not after:
+            after = ids[limit - 1]
+        if not items and complete and not start:
             raise NotFound(
                 f"job {request.job_key} is not found: no queue holds it, and none of its messages failed",
                 hint="The ledger keeps the receipts of completed jobs.",
             )
+        # a message that the key may see: the cursor must not name another one
+        more = items[-1].message_id if items and left else None
         return shapes.JobLineage(job_key=request.job_key, complete=complete, items=items, next_cursor=more)
 
     return Read(run)
+
+
+def _page(engine: Engine, caller: Caller, ids: list[str], limit: int) -> tuple[list[shapes.Lineage], bool]:
+    """The lineages of up to ``limit`` of these messages, and whether some are left."""
+    items: list[shapes.Lineage] = []
+    steps = 0
+    for told, message_id in enumerate(ids[:limit], start=1):
+        found = engine.read(lambda reader, one=message_id: _of(reader, caller, one))  # type: ignore[misc]
+        if found is not None:
+            items.append(found)
+            steps += len(found.steps)
+        if steps >= STEPS_MAX:
+            return items, told < len(ids)
+    return items, len(ids) > limit
 
 
 def _cursor(cursor: str | None) -> str:
@@ -78,10 +90,13 @@ def _cursor(cursor: str | None) -> str:
     return cursor or ""
 
 
-def _messages_of(engine: Engine, job_key: str, after: str, limit: int) -> tuple[list[str], bool]:
-    """The first ``limit`` ids of the job after ``after``, and whether every message was looked at."""
+def _messages_of(
+    engine: Engine, job_key: str, after: str, limit: int, ends_at: float
+) -> tuple[list[str], bool]:
+    """The first ``limit`` ids of the job after ``after``, and whether every message was looked at until
+    ``ends_at``."""
     found = set(engine.read(lambda reader: reader.dead_of_job(job_key, after, limit)))
-    ends_at, at = seams.monotonic() + SEARCH_SECONDS, 0
+    at = 0
     while seams.monotonic() < ends_at:
 
         def look(reader: Reader, since: int = at) -> tuple[int | None, list[str]]:

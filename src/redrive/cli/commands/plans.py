@@ -22,6 +22,7 @@ from redrive.cli.plan_options import (
     Max,
     Plan,
     Reason,
+    enveloped,
     merge_patch,
     selection,
 )
@@ -59,7 +60,7 @@ def estimate(
 ) -> None:  # fmt: skip
     """Say how long a redrive would take and how fast it may go; changes nothing."""
     chosen = selection(select, ids, dead_reason, everything, most)
-    request = {"queue": queue, "select": chosen, "envelope": envelope or None}
+    request = {"queue": queue, "select": chosen, "envelope": enveloped(envelope)}
     session.show_record("redrive.estimate", request)
 
 
@@ -77,7 +78,7 @@ def create(
     """
     chosen = selection(select, ids, dead_reason, everything, most)
     request = {
-        "queue": queue, "select": chosen, "envelope": envelope or None, "abort": abort or None,
+        "queue": queue, "select": chosen, "envelope": enveloped(envelope), "abort": abort or None,
         "reason": reason or ("dry run" if dry_run else ""), "actor": actor, "edit": merge_patch(edit),
         "dry_run": dry_run,
     }  # fmt: skip
