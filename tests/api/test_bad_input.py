@@ -66,6 +66,7 @@ def _store(live: Caller) -> list[Any]:
     """What an operator can see of the store."""
     queues = live.get("/v1/queue/list?limit=1000").data["items"]
     seen = [queues, live.get("/v1/audit/list?limit=1000").data, live.get("/v1/account/keys/list").data]
+    seen.append(live.get("/v1/redrive/plans").data)
     for queue in queues:
         seen.append(live.get(f"/v1/queue/messages/{queue['name']}").data)
         seen.append(live.get(f"/v1/queue/dlq/list/{queue['name']}").data)

@@ -127,11 +127,34 @@ BY_OTHER_NAMES = {
     "queue.list": "test_lists_hold_nothing_of_hidden_queues",
     "account.keys.list": "test_lists_hold_nothing_of_hidden_queues",
     "audit.list": "test_lists_hold_nothing_of_hidden_queues",
+    **dict.fromkeys(
+        [c.id for c in CAPABILITIES if "plan_id" in c.example],
+        "test_a_plan_outside_of_the_pattern_looks_as_if_it_were_not_there",
+    ),
+    "redrive.plan.list": "test_a_plan_outside_of_the_pattern_looks_as_if_it_were_not_there",
     "account.keys.create": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "account.keys.rotate": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "account.keys.revoke": "test_keys_outside_of_the_pattern_cannot_be_made_or_changed",
     "admin.backup": "test_a_backup_is_never_served",
 }
+
+
+@pytest.mark.usefixtures("hidden")
+def test_a_plan_outside_of_the_pattern_looks_as_if_it_were_not_there(
+    live: Caller, keys: dict[str, str]
+) -> None:
+    """It is not listed, and what is asked of it is answered as for one that never was."""
+    wanted = {"queue": "hidden", "select": {"text": "none"}, "reason": "hidden"}
+    plan_id = live.post("/v1/redrive/plan", wanted).data["plan_id"]
+    narrow = Caller(live.url, keys["narrow"])
+    assert narrow.get("/v1/redrive/plans").data["items"] == []
+    absent = "0" * len(plan_id)
+    for capability in (c for c in CAPABILITIES if "plan_id" in c.example):
+        there = _send(live.url, keys["narrow"], capability, plan_id=plan_id)
+        not_there = _send(live.url, keys["narrow"], capability, plan_id=absent)
+        assert there.status == 404, capability.id
+        assert _without_names(there, plan_id) == _without_names(not_there, absent), capability.id
+    assert live.get(f"/v1/redrive/plan/{plan_id}").data["state"] == "draft"
 
 
 def test_every_capability_is_tried_with_a_narrow_key() -> None:

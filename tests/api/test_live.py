@@ -85,11 +85,13 @@ def test_dead_letters_are_listed_grouped_and_sent_back(live: Caller) -> None:
     (group,) = live.get("/v1/queue/dlq/groups/dead").data["items"]
     assert (group["count"], group["sample_message_id"]) == (1, message_id)
     redriven = live.post("/v1/queue/dlq/redrive/dead", {"message_ids": [message_id], "reason": "fixed"}).data
-    assert redriven == {"redriven": 1, "plan_id": None, "skipped_count": 0, "skipped": []}
+    plan_id = redriven.pop("plan_id")
+    assert redriven == {"redriven": 1, "skipped_count": 0, "skipped": []}
     again = live.post("/v1/queue/dlq/redrive/dead", {"message_ids": [message_id]}).data
     assert (again["redriven"], again["skipped_count"]) == (0, 1)
     assert again["skipped"][0]["message_id"] == message_id
     assert again["skipped"][0]["reason"] == "gone"
+    assert live.get(f"/v1/redrive/plan/{plan_id}").data["counts"] == {"sent": 1}
     (again,) = _consume(live, "dead", wait_seconds=5)
     assert (again["attempt"], again["delivery"], again["redrive"]["count"]) == (1, 2, 1)
     rows = live.get("/v1/audit/list").data["items"]

@@ -251,6 +251,16 @@ def test_it_depends_on_nothing_else(kind: str, message: str, stack: str) -> None
     assert info.fingerprint == again.fingerprint == fingerprint(info.type, info.message, info.stack)
 
 
+def test_so_much_of_a_message_counts() -> None:
+    """Its first FINGERPRINTED_CHARS_MAX characters; what stands behind them makes no other group."""
+    room = limits.FINGERPRINTED_CHARS_MAX
+    filler = "no " * room
+    for size, counts in ((room - 1, True), (room, True), (room + 1, False)):
+        one, other = (filler[: size - 1] + last for last in "xy")
+        assert (fingerprint("E", one) != fingerprint("E", other)) is counts
+        assert len(one) == size
+
+
 HOSTILE = (
     "x", "1a", "'", "a-", "a.", "a@", "/a", "1,", "1,111", "::", "a:", "1 ", "<n>", "\\", "'\\", '"\\',
     "http ", "error ", "code'",

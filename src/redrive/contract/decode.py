@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,7 +28,17 @@ _SHORT = {
 }  # fmt: skip
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {}
 _KEY_FIELDS = ("idempotency_key", "job_key", "consumer_id", "message_id", "receipt_handle")
-_TEXT_FIELDS = ("id", "cursor", "text", "error_type", "fingerprint", "action", "name", "confirm")
+_TEXT_FIELDS = (
+    "id",
+    "cursor",
+    "text",
+    "error_type",
+    "fingerprint",
+    "action",
+    "name",
+    "confirm",
+    "result_hash",
+)
 _IGNORED_MAX = 100  # so many are told; a request of a million unknown names is not echoed
 _MAY_CREATE = {"queue.publish", "queue.publish_batch", "queue.consume", "queue.ack"}
 
@@ -115,12 +125,7 @@ def _checked(capability: Capability, request: Any, *, plain: bool) -> Any:
             if value is not None:
                 check_queue_name(value, field, derived=capability.id != "queue.create" or field != "name")
     if not plain:
-        check_key_bytes(request, tuple(name for name in _KEY_FIELDS if name in names))
-        check_no_nul(request, tuple(name for name in _TEXT_FIELDS if name in names))
-        if "reason" in names and request.reason:
-            request.reason = clean_text(request.reason, 4 * limits.REASON_CHARS_MAX)
-        if capability.id == "queue.ack_batch":
-            _check_ack_items(request)
+        _check_what_is_said(capability, request)
     if capability.id == "admin.backup" and request.name.endswith("\n"):
         raise InvalidRequest("name must not end in a newline", details={"field": "name"})
     if capability.id in ("queue.create", "queue.update"):
@@ -133,6 +138,38 @@ def _checked(capability: Capability, request: Any, *, plain: bool) -> Any:
         # a program that filters by the record's reason must not get an unfiltered redrive
         request.dead_reason = request.reason if request.reason in DEAD_REASONS else None
     return request
+
+
+def _check_what_is_said(capability: Capability, request: Any) -> None:
+    """Every text of a request that has more than plain letters."""
+    _check_texts(request)
+    if capability.id.startswith("redrive."):
+        for prefix, part in _parts(request):
+            _check_texts(part, prefix)
+    elif capability.id == "queue.ack_batch":
+        _check_ack_items(request)
+    if getattr(request, "reason", None):
+        request.reason = clean_text(request.reason, 4 * limits.REASON_CHARS_MAX)
+
+
+def _check_texts(request: Any, prefix: str = "") -> None:
+    names = type(request).__struct_fields__
+    check_key_bytes(request, tuple(name for name in _KEY_FIELDS if name in names), prefix)
+    check_no_nul(request, tuple(name for name in _TEXT_FIELDS if name in names), prefix)
+
+
+def _parts(request: Any) -> Iterator[tuple[str, Any]]:
+    """The objects within a request about plans that hold texts, with their paths."""
+    select = getattr(request, "select", None)
+    if select is not None:
+        yield "select.", select
+        for position, message_id in enumerate(select.message_ids or ()):
+            if "\x00" in message_id:
+                path = f"select.message_ids[{position}]"
+                raise InvalidRequest(f"{path} must not contain U+0000", details={"field": path})
+    for position, item in enumerate(getattr(request, "items", ())):
+        yield f"items[{position}].", item
+        yield f"items[{position}].evidence.", item.evidence
 
 
 def _check_path(capability: Capability, params: dict[str, str]) -> None:

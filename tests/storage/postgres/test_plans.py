@@ -29,6 +29,10 @@ INSERT INTO idempotency (slot, key_hash, request_hash, answer)
 SELECT n % 6, sha256(n::text::bytea), 'x', 'x' FROM generate_series(1, 8000) n;
 INSERT INTO dedup (queue_id, hash, message_id, until_ms)
 SELECT n % 400 + 1, sha256(n::text::bytea), gen_random_uuid(), n FROM generate_series(1, 8000) n;
+INSERT INTO plans (plan_id, queue, state, finished_ms, made_with, progress)
+SELECT gen_random_uuid(), 'q', 'completed', n, 'x', 'x' FROM generate_series(1, 2000) n;
+INSERT INTO plan_items (plan, n, message_id, redrive_count, job_key, outcome, failures, returned)
+SELECT n % 2000 + 1, n, gen_random_uuid(), 0, 'k', 'completed', 0, false FROM generate_series(1, 40000) n;
 INSERT INTO queue_stats (queue_id, slot, node, counters)
 SELECT n % 400 + 1, n, 'n', 'x' FROM generate_series(1, 8000) n;
 """

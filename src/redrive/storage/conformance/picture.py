@@ -11,14 +11,8 @@ from redrive.domain.errors import RedriveError
 from redrive.storage.port import Reader
 from redrive.storage.values import DeadFilter
 
-_INTERNAL = (
-    "id",
-    "queue_id",
-    "group_id",
-    "dlq_id",
-    "busy",
-    "number",
-)  # numbers that each engine gives by itself
+# numbers that each engine gives by itself
+_INTERNAL = ("number", "id", "queue_id", "group_id", "dlq_id", "busy")
 
 
 def plain(value: Any) -> Any:

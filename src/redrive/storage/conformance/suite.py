@@ -9,6 +9,7 @@ from redrive.storage.conformance.evidence import EvidenceScenarios
 from redrive.storage.conformance.fifo import FifoScenarios
 from redrive.storage.conformance.fingerprints import FingerprintScenarios
 from redrive.storage.conformance.hostile import HostileScenarios
+from redrive.storage.conformance.plans import PlanScenarios
 from redrive.storage.conformance.queues import QueuesScenarios
 from redrive.storage.conformance.receipts import ReceiptsScenarios
 from redrive.storage.conformance.transitions import TransitionScenarios
@@ -21,6 +22,7 @@ class EngineConformance(
     DeadLettersScenarios,
     FifoScenarios,
     FingerprintScenarios,
+    PlanScenarios,
     QueuesScenarios,
     EvidenceScenarios,
     HostileScenarios,
