@@ -210,8 +210,8 @@ _BY_FIELD = {
     "CONSUME_MESSAGES_MAX": ("queue.consume", "max_messages"),
     "BATCH_ENTRIES_MAX": ("queue.publish_batch", "messages"),
     "KEY_BYTES_MAX": ("queue.consume", "consumer_id"),
-    "FINGERPRINT_CHARACTERS": ("queue.dlq.policy", "fingerprint"),
     "REASON_CHARS_MAX": ("queue.dead_letter", "reason"),
+    "FINGERPRINT_CHARS": ("queue.dlq.policy", "fingerprint"),
     "WAIT_SECONDS_MAX": ("queue.consume", "wait_seconds"),
     "CONCURRENCY_MAX": ("queue.consume", "concurrency"),
     "HEADERS_COUNT_MAX": ("queue.publish", "headers"),
@@ -245,7 +245,7 @@ _ELSEWHERE = {
     "tests/api/test_audit.py": {"ACTOR_CHARS_MAX"},
     "tests/service/test_redrive.py": {"REDRIVE_SKIPPED_MAX"},
     "tests/api/test_fingerprints.py": {"FINGERPRINT_POLICIES_MAX"},
-    "tests/domain/test_causes.py": {"FINGERPRINT_CHARS"},
+    "tests/domain/test_causes.py": {"FINGERPRINTED_CHARS_MAX"},
     "tests/service/test_plans.py": {
         "PLAN_RATE_DEFAULT", "PLAN_IN_FLIGHT_DEFAULT", "PLAN_FAILURE_RATIO_DEFAULT",
         "PLAN_WINDOW_SECONDS_DEFAULT",

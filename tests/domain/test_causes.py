@@ -251,6 +251,16 @@ def test_it_depends_on_nothing_else(kind: str, message: str, stack: str) -> None
     assert info.fingerprint == again.fingerprint == fingerprint(info.type, info.message, info.stack)
 
 
+def test_so_much_of_a_message_counts() -> None:
+    """Its first FINGERPRINTED_CHARS_MAX characters; what stands behind them makes no other group."""
+    room = limits.FINGERPRINTED_CHARS_MAX
+    filler = "no " * room
+    for size, counts in ((room - 1, True), (room, True), (room + 1, False)):
+        one, other = (filler[: size - 1] + last for last in "xy")
+        assert (fingerprint("E", one) != fingerprint("E", other)) is counts
+        assert len(one) == size
+
+
 HOSTILE = (
     "x", "1a", "'", "a-", "a.", "a@", "/a", "1,", "1,111", "::", "a:", "1 ", "<n>", "\\", "'\\", '"\\',
     "http ", "error ", "code'",
@@ -302,11 +312,3 @@ def test_the_values_stay(name: str) -> None:
     """The same failure has the same fingerprint in the next version."""
     kind, message, stack, value = PINNED[name]
     assert fingerprint(kind, message, stack) == value
-
-
-def test_a_cause_is_told_by_the_beginning_of_a_message() -> None:
-    """FINGERPRINT_CHARS of it count, to the character; what comes after is another instance's tail."""
-    head = ("sorry " * limits.FINGERPRINT_CHARS)[: limits.FINGERPRINT_CHARS - 2] + "-"
-    assert words(head + "b") != words(head + "c")
-    assert words(head + "zb") == words(head + "zc")
-    assert codes(" " * limits.FINGERPRINT_CHARS + "HTTP 503") == ""

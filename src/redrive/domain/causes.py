@@ -103,7 +103,7 @@ _DYNAMIC: Final = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-
 def codes(message: str) -> str:
     """The codes that a message names (HTTP status, errno, SQLSTATE, a vendor's), joined by commas."""
     found: dict[str, None] = {}
-    for match in _CODE.finditer(message[: limits.FINGERPRINT_CHARS]):
+    for match in _CODE.finditer(message[: limits.FINGERPRINTED_CHARS_MAX]):
         found[next(filter(None, match.groups())).lower()] = None
         if len(found) == _CODES_KEPT:
             break
@@ -128,7 +128,7 @@ def place(stack: str) -> str:
 
 def words(message: str) -> str:
     """The first line that says anything, in lower case, without what differs from one failure to the next."""
-    text = message[: limits.FINGERPRINT_CHARS].lstrip().split("\n", 1)[0]
+    text = message[: limits.FINGERPRINTED_CHARS_MAX].lstrip().split("\n", 1)[0]
     for pattern, token in _NOISE:
         text = pattern.sub(token, text)
     return text.strip().lower()

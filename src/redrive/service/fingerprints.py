@@ -19,7 +19,7 @@ from redrive.storage import commands as c
 from redrive.storage.port import Reader
 from redrive.storage.values import FingerprintRule
 
-_FINGERPRINT = re.compile(rf"[0-9a-f]{{{limits.FINGERPRINT_CHARACTERS}}}")
+_FINGERPRINT = re.compile(rf"[0-9a-f]{{{limits.FINGERPRINT_CHARS}}}")
 
 
 def set_policy(
@@ -28,7 +28,7 @@ def set_policy(
     """Say what becomes of failures of one fingerprint."""
     see(caller, request.queue)
     if not _FINGERPRINT.fullmatch(request.fingerprint):  # it would never be found
-        wanted = f"{limits.FINGERPRINT_CHARACTERS} digits of 0-9 and a-f"
+        wanted = f"{limits.FINGERPRINT_CHARS} digits of 0-9 and a-f"
         raise InvalidRequest(
             f"fingerprint must be {wanted}, got {request.fingerprint!a}",
             hint="dlq/groups shows them",

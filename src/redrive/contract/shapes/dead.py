@@ -78,7 +78,7 @@ class FingerprintPolicySet(Request, kw_only=True):
     queue: QueueName
     fingerprint: Annotated[
         str,
-        Meta(min_length=1, max_length=limits.FINGERPRINT_CHARACTERS, description="As dlq/groups shows it."),
+        Meta(min_length=1, max_length=limits.FINGERPRINT_CHARS, description="As dlq/groups shows it."),
     ]
     policy: FingerprintPolicy
     reason: Reason | None = None
