@@ -40,10 +40,10 @@ def listed(
         def look(reader: Reader) -> list[tuple[StoredMessage, QueuePolicy]]:
             page = reader.dead_page(select, after, limit + 1)
             policies: dict[str, QueuePolicy] = {}
-            for name in {_policy_queue(stored) for stored in page}:
+            for name in {policy_queue(stored) for stored in page}:
                 queue = reader.queue(name)
                 policies[name] = queue.policy if queue else QueuePolicy()
-            return [(stored, policies[_policy_queue(stored)]) for stored in page]
+            return [(stored, policies[policy_queue(stored)]) for stored in page]
 
         found = context.engine.read(look)
         page = [(one, policy) for one, policy in found[:limit] if _evident(one) or sound(one)]
@@ -158,7 +158,8 @@ def _cursor(cursor: str | None) -> tuple[int, str]:
     return int(at), message_id
 
 
-def _policy_queue(stored: StoredMessage) -> str:
+def policy_queue(stored: StoredMessage) -> str:
+    """The queue whose policy says what of it may be shown: its source."""
     return (stored.record.origin if stored.record else None) or stored.queue
 
 

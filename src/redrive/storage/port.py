@@ -24,6 +24,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    Ending,
     Group,
     KeyRow,
     NewMessage,
@@ -191,8 +192,9 @@ class Transaction(PlanTransaction, Protocol):
         """Leased rows whose lease is over, oldest end first within a queue, locked; skips held rows."""
         ...
 
-    def aged(self, limit: int) -> list[Facts]:
-        """Rows not leased whose retention is over, oldest first, locked; skips held rows."""
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
+        """Rows not leased, of the dead side or the live one, whose retention is over, oldest first, locked;
+        skips held rows."""
         ...
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
@@ -345,6 +347,14 @@ class Reader(PlanReader, Protocol):
 
     def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
         """As ``dead_page``, the records alone."""
+        ...
+
+    def over_age(self, limit: int) -> list[StoredMessage]:
+        """Dead letters not leased whose retention is over, oldest first."""
+        ...
+
+    def ending(self, until_ms: int, limit: int) -> list[Ending]:
+        """Open dead letters whose retention ends until then, by source; of the first ``limit`` to end."""
         ...
 
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:

@@ -14,6 +14,7 @@ from redrive.storage.commands import (
     Command,
     CreateQueue,
     Expire,
+    Forget,
     Lease,
     Prune,
     Publish,
@@ -37,12 +38,14 @@ from redrive.storage.values import StatsDelta
 class Outcome(msgspec.Struct):
     """What a batch did. ``results`` in the order of the commands; each an answer, a ``RedriveError``, or
     ``Deferred``. ``due``: by queue name, the earliest due time of what was put there; ``stats`` by queue id;
-    ``outage_ms`` what was taken out of the clock; ``now_ms`` the engine's time.
+    ``forgotten``: by source, the dead letters that retention removed; ``outage_ms`` what was taken out of the
+    clock; ``now_ms`` the engine's time.
     """
 
     results: list[object]
     due: dict[str, int]
     stats: dict[int, StatsDelta]
+    forgotten: dict[str, int]
     outage_ms: int = 0
     now_ms: int = 0
 
@@ -59,6 +62,7 @@ def _put_key(work: Workspace, command: PutKey) -> None:
 _UPKEEP: dict[type[Command], Callable[[Workspace, Any], object]] = {
     Expire: upkeep.expire,
     Age: upkeep.age,
+    Forget: upkeep.forget,
     Purge: queues.purge,
 }
 # last of all: it holds any idle group, and from then on nobody may be waited for
@@ -115,7 +119,14 @@ def apply(
     due = {
         work.by_id[queue_id].name: due_ms for queue_id, due_ms in work.due.items() if queue_id in work.by_id
     }
-    return Outcome([results[n] for n in range(len(commands))], due, dict(work.stats), outage_ms, tx.now_ms)
+    return Outcome(
+        [results[n] for n in range(len(commands))],
+        due,
+        dict(work.stats),
+        dict(work.forgotten),
+        outage_ms,
+        tx.now_ms,
+    )
 
 
 def _each(

@@ -214,11 +214,13 @@ class MemoryTransaction(MemoryPlans):
         rows = sorted(over, key=lambda facts: (facts.queue_id, facts.lease_until_ms, facts.id))
         return [copy(facts) for facts in rows[:limit]]
 
-    def aged(self, limit: int) -> list[Facts]:
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
         over = (
             row.facts
             for row in self._t.messages.values()
-            if row.facts.slot != Slot.LEASED and row.facts.expires_ms <= self.now_ms
+            if row.facts.slot != Slot.LEASED
+            and row.facts.dead == dead
+            and row.facts.expires_ms <= self.now_ms
         )
         rows = sorted(over, key=lambda facts: (facts.expires_ms, facts.id))
         return [copy(facts) for facts in rows[:limit]]

@@ -129,6 +129,9 @@ class Records(PostgresPlans):
             b.int8s([t.enqueued_ms for t in rows]),
             b.int8s([t.removed_ms for t in rows]),
             b.byteas([t.body_hash for t in rows]),
+            b.int8s_or_null([t.first_failed_ms for t in rows]),
+            b.int8s_or_null([t.dead_ms for t in rows]),
+            b.texts([t.archive for t in rows]),
         )
 
     def insert_audit(self, rows: Sequence[AuditRow]) -> None:

@@ -18,7 +18,7 @@ from redrive.storage import rows as r
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
-from redrive.storage.postgres.floors import AGED, HEADS, LEASES, Floors, Key
+from redrive.storage.postgres.floors import AGED, AGED_DEAD, HEADS, LEASES, Floors, Key
 from redrive.storage.postgres.records import Records
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import Acked, Claimed, Group, NewMessage, Queue
@@ -286,8 +286,8 @@ class PostgresTransaction(Records):
     def due_leases(self, limit: int) -> list[Facts]:
         return self._over("due_leases", LEASES, limit)
 
-    def aged(self, limit: int) -> list[Facts]:
-        return self._over("aged", AGED, limit)
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
+        return self._over("aged_dead", AGED_DEAD, limit) if dead else self._over("aged", AGED, limit)
 
     def _over(self, name: str, key: Key, limit: int) -> list[Facts]:
         """What is over by now, of all queues; the floor rises when a slice was not full."""
@@ -308,7 +308,9 @@ class PostgresTransaction(Records):
     def _put(self, rows: Sequence[NewMessage] | Sequence[Facts]) -> None:
         for key in {(row.queue_id, row.priority, row.due_ms) for row in rows if row.slot == Slot.READY}:
             self._floors.put(key[:2], key[2])
-        self._floors.put(AGED, min(row.expires_ms for row in rows))
+        first_ms = min(row.expires_ms for row in rows)
+        self._floors.put(AGED, first_ms)
+        self._floors.put(AGED_DEAD, first_ms)
 
     def insert(self, rows: Sequence[NewMessage]) -> None:
         self._put(rows)
