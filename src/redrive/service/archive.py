@@ -1,7 +1,7 @@
 """Bodies of dead letters in files, before retention removes them.
 
-JSON lines, one a dead letter, in a file for each round of retention: ``2026-10-23/020000.123Z-<node>.jsonl``. A
-file is synced before any of its letters goes. After a crash its last line may be cut, and letters of it may
+JSON lines, one a dead letter, in a file for each round of retention: ``2026-10-23/020000.123Z-<node>.jsonl``.
+A file is synced before any of its letters goes. After a crash its last line may be cut, and letters of it may
 stand in the next file again: those rows were still there. Fields that a queue redacts are masked.
 """
 

@@ -81,7 +81,9 @@ class Duties:
 
     def age(self) -> None:
         """Move or remove what has outlived its retention."""
-        self._slices(self._retention.slices())
+        for following in self._retention.rounds():
+            self._slices(following)
+        self._retention.tell()
 
     def warn(self) -> None:
         """Say which dead letters retention will remove soon."""

@@ -47,15 +47,18 @@ class Retention:
         self._warning_ms = round(warning_seconds * 1000)
         self._lock = threading.Lock()
         self._said: dict[str, tuple[int, int]] = {}  # source → how many were told, and when
+        self._untold: Counter[str] = Counter()
         self.ended = Ended()
 
     # -- ahead
     def ending(self, caller: Caller) -> list[Ending]:
-        """Dead letters whose retention ends within the warning's time, of the sources that the key may see."""
+        """Dead letters whose retention ends within the warning's time, of sources that the key may see."""
         return [found for found in self._look()[0] if caller.may_see(found.queue)]
 
     def warn(self) -> None:
         """Say which dead letters end soon: when they become more, and again after an hour."""
+        if not self._warning_ms:
+            return
         found, now_ms = self._look()
         for ending in found:
             count, said_ms = self._said.get(ending.queue, (0, 0))
@@ -63,10 +66,13 @@ class Retention:
                 continue
             self._said[ending.queue] = ending.count, now_ms
             _LOG.warning(
-                "%d dead letters of %s end within %d s, the first in %d s: redrive them, or raise the retention "
-                "of their queue for those to come",
-                ending.count, ending.queue, self._warning_ms // 1000, max(0, ending.first_ms - now_ms) // 1000,
-            )  # fmt: skip
+                "%d dead letters of %s end within %d s, the first in %d s: redrive them, or raise the "
+                "retention of their queue for those to come",
+                ending.count,
+                ending.queue,
+                self._warning_ms // 1000,
+                max(0, ending.first_ms - now_ms) // 1000,
+            )
         self._said = {e.queue: self._said[e.queue] for e in found}
 
     def _look(self) -> tuple[list[Ending], int]:
@@ -76,32 +82,36 @@ class Retention:
         return self._engine.read(look)
 
     # -- when it comes
-    def slices(self) -> Callable[[], c.Command | None]:
-        """The commands of one round, one a call; None when there is nothing left to do."""
+    def rounds(self) -> list[Callable[[], c.Command | None]]:
+        """What gives the slices of one round: each call a command, or None when nothing is left to do."""
         if self._archive is None:
-            return lambda: c.Age(SLICE)
-        return _Round(self._engine, self._archive, self.ended).next
+            return [lambda: c.Age(SLICE)]
+        letters = _Letters(self._engine, self._archive, self.ended)
+        return [lambda: c.Age(SLICE, dead=False), letters.next]
 
     def committed(self, forgotten: Mapping[str, int]) -> None:
-        """A batch has removed these dead letters: their rows are gone, their tombstones stay."""
+        """A batch has removed these dead letters, by source."""
         with self._lock:
             self.ended.removed.update(forgotten)
-        for source, count in forgotten.items():
+            self._untold.update(forgotten)
+
+    def tell(self) -> None:
+        """Say what was removed since this was last said."""
+        with self._lock:
+            told, self._untold = self._untold, Counter()
+        for source, count in sorted(told.items()):
             _LOG.warning("retention removed %d dead letters of %s; their tombstones stay", count, source)
 
 
-class _Round:
-    """Live messages first, which are moved and need no archive; then dead letters, slice by slice."""
+class _Letters:
+    """Dead letters over age, slice by slice: into the round's file, and then away."""
 
     def __init__(self, engine: Engine, archive: Archive, ended: Ended) -> None:
         self._engine, self._archive, self._ended = engine, archive, ended
         self._name = ""
-        self._live = True
 
     def next(self) -> c.Command | None:
-        if self._live:
-            self._live = False
-            return c.Age(SLICE, dead=False)
+        """Archive one slice; the command that removes it. None when there is none, or it cannot be."""
         letters, now_ms = self._engine.read(_over_age)
         if not letters:
             return None
