@@ -16,7 +16,7 @@ import pytest
 from redrive.api.metrics import render
 from redrive.contract import shapes
 from redrive.domain import limits
-from redrive.domain.errors import InvalidRequest
+from redrive.domain.errors import InvalidRequest, MessageNotFound
 from redrive.service import Service, ServiceSettings
 from redrive.service.access import SYSTEM, Caller
 from redrive.service.batching import SLICE
@@ -147,6 +147,12 @@ def test_without_an_archive_a_tombstone_stays(bare: Stand, caplog: pytest.LogCap
     times = (stored.facts.enqueued_ms, stored.record.first_failed_ms, stored.record.dead_ms, bare.clock())
     assert (left.enqueued_ms, left.first_failed_ms, left.dead_ms, left.removed_ms) == times
     assert left.archive is None
+    with pytest.raises(MessageNotFound, match=r"was removed from jobs \(expired\)") as refused:
+        bare.service.call("queue.message", shapes.MessageGet(message_id=message_id))
+    assert (refused.value.details or {})["checksum"] == left.body_hash.hex()
+    narrow = Caller("narrow", "n", ("admin",), ("other*",))
+    with pytest.raises(MessageNotFound, match="gone or never existed"):
+        bare.service.call("queue.message", shapes.MessageGet(message_id=message_id), caller=narrow)
     assert "retention removed 1 dead letters of jobs; their tombstones stay" in caplog.messages
     assert 'redrive_queue_dead_removed_total{queue="jobs"} 1.0' in bare.metrics()
 

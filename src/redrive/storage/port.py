@@ -14,17 +14,15 @@ import msgspec
 
 from redrive.domain.facts import Facts
 from redrive.domain.standing import Shown
+from redrive.storage.evidence_port import EvidenceReader, EvidenceTransaction
 from redrive.storage.plan_port import PlanReader, PlanTransaction
 from redrive.storage.values import (
     Acked,
     Attempt,
-    AuditHead,
-    AuditRow,
     Claimed,
     DeadFilter,
     DeadGroup,
     DeadLetter,
-    Ending,
     Group,
     KeyRow,
     NewMessage,
@@ -32,7 +30,6 @@ from redrive.storage.values import (
     QueueCounts,
     Recorded,
     StoredMessage,
-    Tombstone,
 )  # fmt: skip
 
 T = TypeVar("T")
@@ -79,7 +76,7 @@ class Locked(msgspec.Struct, frozen=True):
     busy: frozenset[str] = frozenset()
 
 
-class Transaction(PlanTransaction, Protocol):
+class Transaction(PlanTransaction, EvidenceTransaction, Protocol):
     """One write transaction. What it hands out is locked until the end."""
 
     @property
@@ -253,16 +250,6 @@ class Transaction(PlanTransaction, Protocol):
         """Store attempts; a row that is there already stays as it is."""
         ...
 
-    def insert_tombstones(self, rows: Sequence[Tombstone]) -> None:
-        """Store tombstones."""
-        ...
-
-    def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        """Append to the audit log, each row chained to the one before. It waits for any other batch that
-        appends, so it is the last thing that a batch asks for: who holds the end of the chain waits for
-        nobody."""
-        ...
-
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         """Stored answers by key hash, looked for in these slots."""
         ...
@@ -294,7 +281,7 @@ class Transaction(PlanTransaction, Protocol):
         ...
 
 
-class Reader(PlanReader, Protocol):
+class Reader(PlanReader, EvidenceReader, Protocol):
     """Snapshot reads beside the writer; they change nothing and never wait for it."""
 
     now_ms: int
@@ -337,10 +324,6 @@ class Reader(PlanReader, Protocol):
         """Every dead-letter record of the message, oldest first."""
         ...
 
-    def tombstone(self, message_id: str) -> Tombstone | None:
-        """What is left of a message that was removed unfinished."""
-        ...
-
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
         """Open dead letters after (dead_ms, message id), oldest first; ``record`` is set."""
         ...
@@ -349,32 +332,12 @@ class Reader(PlanReader, Protocol):
         """As ``dead_page``, the records alone."""
         ...
 
-    def over_age(self, limit: int) -> list[StoredMessage]:
-        """Dead letters not leased whose retention is over, oldest first."""
-        ...
-
-    def ending(self, until_ms: int, limit: int) -> list[Ending]:
-        """Open dead letters whose retention ends until then, by source; of the first ``limit`` to end."""
-        ...
-
     def dead_groups(self, select: DeadFilter, limit: int) -> list[DeadGroup]:
         """Open dead letters by fingerprint, largest group first."""
         ...
 
     def keys(self) -> list[KeyRow]:
         """Every API key, oldest first."""
-        ...
-
-    def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
-        """Audit rows older than ``after_id`` (0: from the newest), newest first."""
-        ...
-
-    def audit_chain(self, after: int, limit: int) -> list[AuditRow]:
-        """Audit rows with a number above ``after``, in the order of the chain."""
-        ...
-
-    def audit_head(self) -> AuditHead | None:
-        """Where the chain ends; None when that is lost."""
         ...
 
 

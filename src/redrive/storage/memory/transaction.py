@@ -9,7 +9,7 @@ from itertools import islice
 import msgspec
 
 from redrive.domain.facts import Ended, Facts, Slot
-from redrive.storage.audit_chain import append
+from redrive.storage.memory.evidence import MemoryEvidence
 from redrive.storage.memory.plans import MemoryPlans
 from redrive.storage.memory.select import matching_dead, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
@@ -17,8 +17,6 @@ from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.values import (
     Acked,
     Attempt,
-    AuditHead,
-    AuditRow,
     Claimed,
     DeadFilter,
     DeadLetter,
@@ -27,7 +25,6 @@ from redrive.storage.values import (
     NewMessage,
     Queue,
     Recorded,
-    Tombstone,
 )  # fmt: skip
 
 #: What each move writes, as ``storage.port`` says; nothing else of the facts may reach the store.
@@ -39,7 +36,7 @@ _TRANSFERRED = (
 )  # fmt: skip
 
 
-class MemoryTransaction(MemoryPlans):
+class MemoryTransaction(MemoryPlans, MemoryEvidence):
     """One write transaction over :class:`Tables`; see ``storage.port.Transaction`` for what each does."""
 
     def __init__(self, tables: Tables, now_ms: int) -> None:
@@ -295,16 +292,6 @@ class MemoryTransaction(MemoryPlans):
             key = attempt.message_id, attempt.delivery
             if key not in self._t.attempts:
                 self._t.put(self._t.attempts, key, attempt)
-
-    def insert_tombstones(self, rows: Sequence[Tombstone]) -> None:
-        for tombstone in rows:
-            self._t.put(self._t.tombstones, tombstone.message_id, tombstone)
-
-    def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        head, chained = append([self._t.audit_head.get("", AuditHead())], rows)
-        for row in chained:
-            self._t.put(self._t.audit, row.id, row)
-        self._t.put(self._t.audit_head, "", head)
 
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         found = {}

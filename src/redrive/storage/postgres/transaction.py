@@ -4,7 +4,8 @@ What holds no other transaction up: messages are locked with SKIP LOCKED only, s
 a message. Queues, groups, answers and windows are waited for, in this order, each kind in key order. Groups
 are waited for once, at the first lock that a batch takes on any, and then for all that it is known to touch,
 after the queues of all these; what a later phase finds in a group that another node holds is left for the
-next batch, and one more queue, if another node holds it alone, makes the batch run again.
+next batch, and one more queue, if another node holds it alone, makes the batch run again. The end of the
+audit log's chain comes after all that: who holds it waits for nobody.
 """
 
 from __future__ import annotations
