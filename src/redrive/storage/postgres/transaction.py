@@ -309,9 +309,8 @@ class PostgresTransaction(Records):
     def _put(self, rows: Sequence[NewMessage] | Sequence[Facts]) -> None:
         for key in {(row.queue_id, row.priority, row.due_ms) for row in rows if row.slot == Slot.READY}:
             self._floors.put(key[:2], key[2])
-        first_ms = min(row.expires_ms for row in rows)
-        self._floors.put(AGED, first_ms)
-        self._floors.put(AGED_DEAD, first_ms)
+        for key in (AGED, AGED_DEAD):
+            self._floors.put(key, min(row.expires_ms for row in rows))
 
     def insert(self, rows: Sequence[NewMessage]) -> None:
         self._put(rows)
