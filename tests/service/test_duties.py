@@ -11,6 +11,7 @@ import pytest
 from redrive.service import duties
 from redrive.service.batching import SLICE
 from redrive.service.duties import Duties
+from redrive.service.retention import Retention
 from redrive.service.statistics import Statistics
 from redrive.storage import commands as c
 
@@ -54,7 +55,8 @@ def stand(
         SimpleNamespace(monotonic=lambda: made.now, wall_ms=lambda: int(made.now * 1000)),
     )
     store: Any = made
-    return Duties(store, store, Statistics("node"), SimpleNamespace(reload=None), shared=False), made  # type: ignore[arg-type]
+    access: Any = SimpleNamespace(reload=None)
+    return Duties(store, store, Statistics("node"), access, Retention(store, None, 0), shared=False), made
 
 
 def test_what_another_node_holds_is_left_for_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:

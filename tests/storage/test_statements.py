@@ -64,7 +64,7 @@ def test_a_wrong_promise_is_found(store: apsw.Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["claim", "group_head", "due_groups", "due_leases", "aged", "next_due", "head"]
+    "name", ["claim", "group_head", "due_groups", "due_leases", "aged", "aged_dead", "next_due", "head"]
 )
 def test_the_hot_selections_never_sort(store: apsw.Connection, name: str) -> None:
     """What runs in every batch comes out of its index in order, whatever the backlog (H1, H3)."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from redrive.api.retention_metrics import RetentionNumbers
 from redrive.contract.shapes import QueueList, QueueStats, QueueStatsGet
 from redrive.domain.errors import QueueNotFound
 from redrive.domain.limits import LIST_LIMIT_MAX
@@ -44,6 +45,7 @@ def render(service: Service, answered: Counter[tuple[str, int]], caller: Caller)
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Numbers(list(_statistics(service, caller)), answered, full=service.full() is not None))
+    registry.register(RetentionNumbers(service, caller))
     return generate_latest(registry)
 
 

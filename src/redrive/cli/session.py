@@ -44,6 +44,12 @@ FLAGS: Final[dict[str, Any]] = {
         "auto_create_queues", bool, "Whether a publish or a consume makes the queue that it names."
     ),
     "backup_directory": _flag("backup_directory", str, "Where `db backup` may write.", metavar="FOLDER"),
+    "dead_letter_archive": _flag(
+        "dead_letter_archive", str, "Where dead letters go before retention removes them.", metavar="FOLDER"
+    ),
+    "dead_letter_warning_seconds": _flag(
+        "dead_letter_warning_seconds", int, "How long before the end of dead letters it is said."
+    ),
     "rate_per_second": _flag("rate_per_second", float, "Requests a second of one key."),
     "rate_burst": _flag("rate_burst", int, "Requests at once of one key."),
     "ledger": _flag("ledger", str, "The application's database.", metavar="URL"),

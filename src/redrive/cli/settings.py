@@ -44,6 +44,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ()
     ca_file: Annotated[str | None, Meta(description="a file of trusted certificates (PEM)")] = None
     backup_directory: Annotated[str | None, Meta(description="a folder for backups")] = None
+    dead_letter_archive: Annotated[
+        str | None, Meta(description="a folder for dead letters that retention removes")
+    ] = None
+    dead_letter_warning_seconds: Annotated[
+        int, Meta(ge=0, le=2_592_000, description="whole seconds, 0 (no warning) to 2592000 (30 days)")
+    ] = 259_200
     log_level: Annotated[LogLevel, Meta(description="debug, info, warning or error")] = "info"
     log_format: Annotated[LogFormat, Meta(description="auto (by terminal), console or json")] = "auto"
     rate_per_second: Annotated[

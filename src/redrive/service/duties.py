@@ -15,6 +15,7 @@ from redrive.domain.errors import RedriveError
 from redrive.service.access import Access
 from redrive.service.batching import SLICE
 from redrive.service.committer import Committer
+from redrive.service.retention import Retention
 from redrive.service.statistics import Statistics
 from redrive.storage import commands as c
 from redrive.storage.port import Engine
@@ -28,12 +29,20 @@ class Duties:
     """The loop. ``shared``: other nodes work on the same store, so what they do must be looked for."""
 
     def __init__(
-        self, engine: Engine, committer: Committer, statistics: Statistics, access: Access, *, shared: bool
+        self,
+        engine: Engine,
+        committer: Committer,
+        statistics: Statistics,
+        access: Access,
+        retention: Retention,
+        *,
+        shared: bool,
     ) -> None:
         self._engine = engine
         self._committer = committer
         self._statistics = statistics
         self._access = access
+        self._retention = retention
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="redrive-duties", daemon=True)
         self._plan: list[tuple[float, Callable[[], None]]] = [
@@ -42,6 +51,7 @@ class Duties:
             (5.0, self.age),
             (5.0, self.finish_deletes),
             (60.0, self.prune),
+            (60.0, self.warn),
         ]
         if shared:
             self._plan += [(1.0, self.look_around), (2.0, access.reload)]
@@ -71,7 +81,13 @@ class Duties:
 
     def age(self) -> None:
         """Move or remove what has outlived its retention."""
-        self._slices(lambda: c.Age(SLICE))
+        for following in self._retention.rounds():
+            self._slices(following)
+        self._retention.tell()
+
+    def warn(self) -> None:
+        """Say which dead letters retention will remove soon."""
+        self._retention.warn()
 
     def prune(self) -> None:
         """Remove bookkeeping that is over."""
@@ -91,9 +107,12 @@ class Duties:
         """Other nodes may have made something due: polling is the truth, notifications are only faster."""
         self._committer.wake(self._committer.waiting_for())
 
-    def _slices(self, command: Callable[[], c.Command]) -> None:
+    def _slices(self, command: Callable[[], c.Command | None]) -> None:
         for _ in range(_SLICES_MAX):
-            done = self._slice(command())
+            following = command()
+            if following is None:
+                return
+            done = self._slice(following)
             if self._stop.is_set() or not isinstance(done, int) or done < SLICE:
                 return
 

@@ -101,7 +101,7 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
 
         found = context.engine.read(look)
         if found is None:
-            raise MessageNotFound(f"message {request.message_id} is not found: it is gone or never existed")
+            raise _not_found(context, caller, request.message_id)
         masked, fields, attempts, records = found
         return shapes.MessageRecord(
             **fields,
@@ -110,6 +110,29 @@ def message(context: Context, caller: Caller, request: shapes.MessageGet, _key: 
         )
 
     return Read(run)
+
+
+def _not_found(context: Context, caller: Caller, message_id: str) -> MessageNotFound:
+    """With what is left of the message, if it was removed unfinished."""
+    left = context.engine.read(lambda reader: reader.tombstone(message_id))
+    if left is None or not caller.may_see(left.queue):
+        return MessageNotFound(f"message {message_id} is not found: it is gone or never existed")
+    return MessageNotFound(
+        f"message {message_id} is not found: it was removed from {left.queue} ({left.cause})",
+        details={
+            "queue": left.queue,
+            "job_key": left.job_key,
+            "cause": left.cause,
+            "reason": left.reason,
+            "fingerprint": left.fingerprint,
+            "enqueued_at": rfc3339(left.enqueued_ms),
+            "first_failed_at": rfc3339_or_none(left.first_failed_ms),
+            "dead_at": rfc3339_or_none(left.dead_ms),
+            "removed_at": rfc3339(left.removed_ms),
+            "checksum": left.body_hash.hex(),
+            "archive": left.archive,
+        },
+    )
 
 
 def sound(stored: StoredMessage) -> bool:

@@ -29,11 +29,13 @@ from redrive.service import (
     settle,
 )
 from redrive.service.access import SYSTEM, Access, Caller
+from redrive.service.archive import Archive
 from redrive.service.committer import Committer
 from redrive.service.context import Context
 from redrive.service.duties import Duties
 from redrive.service.failures import read_refused
 from redrive.service.redriving import Redriving
+from redrive.service.retention import WARNING_SECONDS, Retention
 from redrive.service.statistics import Statistics
 from redrive.service.work import Commit, Read, Work
 from redrive.storage.execute import Outcome
@@ -92,11 +94,16 @@ USE_CASES: dict[str, UseCase] = {
 
 
 class ServiceSettings(msgspec.Struct, frozen=True):
-    """``api_key`` becomes an admin key; ``backup_directory`` is where backups go (None: none)."""
+    """``api_key`` becomes an admin key; ``backup_directory`` is where backups go (None: none);
+    ``dead_letter_archive`` where bodies go before retention removes them (None: nowhere), and
+    ``dead_letter_warning_seconds`` how long before that it is said.
+    """
 
     auto_create_queues: bool = True
     backup_directory: Path | None = None
     api_key: str | None = None
+    dead_letter_archive: Path | None = None
+    dead_letter_warning_seconds: float = WARNING_SECONDS
 
 
 def _named(run: Callable[[], Any]) -> Callable[[], Any]:
@@ -125,7 +132,12 @@ class Service:
         self.committer = Committer(engine, self._committed)
         self._redriving = Redriving(engine, self.committer, self.statistics.node)
         shared = self._wakeups is not None
-        self._duties = Duties(engine, self.committer, self.statistics, self.access, shared=shared)
+        kept = self.settings.dead_letter_archive
+        archive = None if kept is None else Archive(kept, self.statistics.node)
+        self.retention = Retention(engine, archive, self.settings.dead_letter_warning_seconds)
+        self._duties = Duties(
+            engine, self.committer, self.statistics, self.access, self.retention, shared=shared
+        )
         self._context = Context(
             engine,
             self.committer,
@@ -223,6 +235,8 @@ class Service:
             self.statistics.count(outcome.stats, outcome.now_ms)
         if outcome.judged:
             self._redriving.settled()
+        if outcome.forgotten:
+            self.retention.committed(outcome.forgotten)
         if self._wakeups is not None:
             due = [name for name, due_ms in outcome.due.items() if due_ms <= outcome.now_ms]
             if due:

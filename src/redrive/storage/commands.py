@@ -174,9 +174,24 @@ class Expire(Command):
 
 
 class Age(Command):
-    """→ int: messages whose retention is over, moved or removed. One slice."""
+    """→ int: messages whose retention is over, moved or removed. One slice. ``dead`` False: dead letters
+    stay, because their bodies are archived first (:class:`Forget`)."""
 
     limit: int = 500
+    dead: bool = True
+
+
+class Forget(Command):
+    """→ int: dead letters over age removed, of those whose bodies are in the file ``archive`` now: message id
+    → checksum. One that is not as it was archived stays."""
+
+    letters: dict[str, bytes]
+    archive: str
+
+    @property
+    def cost(self) -> float:
+        """One for each letter."""
+        return float(len(self.letters))
 
 
 class Tick(Command):

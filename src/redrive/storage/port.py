@@ -14,17 +14,15 @@ import msgspec
 
 from redrive.domain.facts import Facts
 from redrive.domain.standing import Shown
+from redrive.storage.evidence_port import EvidenceReader, EvidenceTransaction
 from redrive.storage.plan_port import PlanReader, PlanTransaction
 from redrive.storage.values import (
     Acked,
     Attempt,
-    AuditHead,
-    AuditRow,
     Claimed,
     DeadFilter,
     DeadGroup,
     DeadLetter,
-    FingerprintRule,
     Group,
     KeyRow,
     NewMessage,
@@ -32,7 +30,6 @@ from redrive.storage.values import (
     QueueCounts,
     Recorded,
     StoredMessage,
-    Tombstone,
 )  # fmt: skip
 
 T = TypeVar("T")
@@ -79,7 +76,7 @@ class Locked(msgspec.Struct, frozen=True):
     busy: frozenset[str] = frozenset()
 
 
-class Transaction(PlanTransaction, Protocol):
+class Transaction(PlanTransaction, EvidenceTransaction, Protocol):
     """One write transaction. What it hands out is locked until the end."""
 
     @property
@@ -130,18 +127,6 @@ class Transaction(PlanTransaction, Protocol):
 
     def queues_naming(self, dead_letter_queue: str) -> list[str]:
         """Names of the queues that name this one explicitly as their dead-letter queue."""
-        ...
-
-    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
-        """The queue's fingerprint policies, by fingerprint; the queue is locked, so that they stay."""
-        ...
-
-    def put_fingerprint_policy(self, queue_id: int, rule: FingerprintRule) -> None:
-        """Set the policy of one fingerprint; the queue is held alone."""
-        ...
-
-    def drop_fingerprint_policy(self, queue_id: int, fingerprint: str) -> None:
-        """Take it back, if it is there; the queue is held alone."""
         ...
 
     # -- FIFO groups
@@ -204,8 +189,9 @@ class Transaction(PlanTransaction, Protocol):
         """Leased rows whose lease is over, oldest end first within a queue, locked; skips held rows."""
         ...
 
-    def aged(self, limit: int) -> list[Facts]:
-        """Rows not leased whose retention is over, oldest first, locked; skips held rows."""
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
+        """Rows not leased, of the dead side or the live one, whose retention is over, oldest first, locked;
+        skips held rows."""
         ...
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
@@ -264,16 +250,6 @@ class Transaction(PlanTransaction, Protocol):
         """Store attempts; a row that is there already stays as it is."""
         ...
 
-    def insert_tombstones(self, rows: Sequence[Tombstone]) -> None:
-        """Store tombstones."""
-        ...
-
-    def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        """Append to the audit log, each row chained to the one before. It waits for any other batch that
-        appends, so it is the last thing that a batch asks for: who holds the end of the chain waits for
-        nobody."""
-        ...
-
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         """Stored answers by key hash, looked for in these slots."""
         ...
@@ -305,7 +281,7 @@ class Transaction(PlanTransaction, Protocol):
         ...
 
 
-class Reader(PlanReader, Protocol):
+class Reader(PlanReader, EvidenceReader, Protocol):
     """Snapshot reads beside the writer; they change nothing and never wait for it."""
 
     now_ms: int
@@ -320,10 +296,6 @@ class Reader(PlanReader, Protocol):
 
     def deleting(self, limit: int) -> list[str]:
         """Names of queues that are being deleted."""
-        ...
-
-    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
-        """The queue's fingerprint policies, by fingerprint."""
         ...
 
     def counts(self, queue: Queue) -> QueueCounts:
@@ -367,10 +339,6 @@ class Reader(PlanReader, Protocol):
         ``after``."""
         ...
 
-    def tombstone(self, message_id: str) -> Tombstone | None:
-        """What is left of a message that was removed unfinished."""
-        ...
-
     def dead_page(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[StoredMessage]:
         """Open dead letters after (dead_ms, message id), oldest first; ``record`` is set."""
         ...
@@ -385,18 +353,6 @@ class Reader(PlanReader, Protocol):
 
     def keys(self) -> list[KeyRow]:
         """Every API key, oldest first."""
-        ...
-
-    def audit_page(self, after_id: int, limit: int) -> list[AuditRow]:
-        """Audit rows older than ``after_id`` (0: from the newest), newest first."""
-        ...
-
-    def audit_chain(self, after: int, limit: int) -> list[AuditRow]:
-        """Audit rows with a number above ``after``, in the order of the chain."""
-        ...
-
-    def audit_head(self) -> AuditHead | None:
-        """Where the chain ends; None when that is lost."""
         ...
 
 

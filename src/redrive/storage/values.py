@@ -186,7 +186,7 @@ class Attempt(msgspec.Struct):
 
 
 class Tombstone(msgspec.Struct):
-    """What is left of a message that was removed unfinished."""
+    """What is left of a message that was removed unfinished. ``archive``: the file that has its body."""
 
     message_id: str
     queue: str
@@ -197,6 +197,9 @@ class Tombstone(msgspec.Struct):
     enqueued_ms: int
     removed_ms: int
     body_hash: bytes
+    first_failed_ms: int | None = None
+    dead_ms: int | None = None
+    archive: str | None = None
 
 
 class AuditRow(msgspec.Struct):
@@ -303,6 +306,14 @@ class DeadGroup(msgspec.Struct):
     first_ms: int
     last_ms: int
     sample: str  # the id of the message that was published first
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """Open dead letters of one source whose retention ends soon: how many, and when the first does."""
+
+    queue: str
+    count: int
+    first_ms: int
 
 
 class QueueCounts(msgspec.Struct):

@@ -14,8 +14,8 @@ from redrive.cli.output import note
 from redrive.cli.session import Session, command
 
 FLAGS: Final = (
-    "storage", "host", "port", "auto_create_queues", "backup_directory", "rate_per_second", "rate_burst",
-    "log_level", "log_format",
+    "storage", "host", "port", "auto_create_queues", "backup_directory", "dead_letter_archive",
+    "dead_letter_warning_seconds", "rate_per_second", "rate_burst", "log_level", "log_format",
 )  # fmt: skip
 
 
@@ -41,6 +41,8 @@ def serve(session: Session) -> None:
         auto_create_queues=settings.auto_create_queues,
         backup_directory=Path(settings.backup_directory) if settings.backup_directory else None,
         api_key=settings.api_key,
+        dead_letter_archive=Path(settings.dead_letter_archive) if settings.dead_letter_archive else None,
+        dead_letter_warning_seconds=settings.dead_letter_warning_seconds,
     )
     service = open_store(settings.storage, kept)
     with contextlib.closing(service):

@@ -39,6 +39,36 @@ class DeadLettersScenarios:
         assert gone is not None
         assert (gone.queue, gone.cause, gone.reason) == ("jobs", "expired", "expired")
 
+    def test_archived_letters_are_forgotten(self, rig: Rig) -> None:
+        """Live messages age without them; of those that were archived, each goes that is as it was then."""
+        first, second, third = bury(rig, 3)
+        by_hand = rig.publish("jobs.dlq")
+        marks = {i: rig.stored(i).facts.body_hash for i in (first, second, third)}
+        until = rig.clock() + limits.DEAD_RETENTION_SECONDS * 1000
+        look = rig.engine.read
+        assert look(lambda reader: reader.ending(until - 1, 10)) == []
+        [ending] = look(lambda reader: reader.ending(until, 10))
+        assert (ending.queue, ending.count, ending.first_ms) == ("jobs", 3, until)
+        assert [e.count for e in look(lambda reader: reader.ending(until, 2))] == [2]
+        assert look(lambda reader: reader.over_age(10)) == []
+        assert rig.do(c.Forget(marks, "file")) == 0
+        rig.jump_seconds(limits.DEAD_RETENTION_SECONDS + 1)
+        assert rig.do(c.Age(dead=False)) == 1
+        assert rig.stored(by_hand).facts.dead
+        over = look(lambda reader: reader.over_age(10))
+        assert [letter.facts.message_id for letter in over] == [first, second, third]
+        assert [letter.record.reason for letter in over if letter.record] == ["rejected"] * 3
+        [held] = rig.lease("jobs.dlq", 1)
+        assert held.message_id == first
+        outcome = rig.batch(c.Forget({**marks, third: b"another!", "gone": b""}, "file"))
+        assert (outcome.results, outcome.forgotten) == ([1], {"jobs": 1})
+        left = rig.tombstone(second)
+        assert (left.archive, left.cause, left.reason) == ("file", "expired", "rejected")
+        assert (left.dead_ms, left.first_failed_ms) == (rig.clock.start_ms, rig.clock.start_ms)
+        assert rig.ack(held)
+        assert rig.batch(c.Age()).forgotten == {"jobs": 1}
+        assert rig.tombstone(third).archive is None
+
     def test_redrive(self, rig: Rig) -> None:
         """A redriven message has its id, a fresh budget and a growing delivery; it can die again (D1)."""
         rig.create(max_retries=0)

@@ -27,7 +27,7 @@ class Clock:
     """A clock that moves when told."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
-        self.now_ms = now_ms
+        self.now_ms = self.start_ms = now_ms
 
     def __call__(self) -> int:
         return self.now_ms

@@ -14,6 +14,7 @@ from redrive.storage.commands import (
     Command,
     CreateQueue,
     Expire,
+    Forget,
     Lease,
     Prune,
     Publish,
@@ -38,13 +39,14 @@ from redrive.storage.values import StatsDelta
 class Outcome(msgspec.Struct):
     """What a batch did. ``results`` in the order of the commands; each an answer, a ``RedriveError``, or
     ``Deferred``. ``due``: by queue name, the earliest due time of what was put there; ``stats`` by queue id;
-    ``outage_ms`` what was taken out of the clock; ``now_ms`` the engine's time; ``judged`` whether a member
-    of a redrive plan was settled.
+    ``forgotten``: by source, the dead letters that retention removed; ``outage_ms`` what was taken out of the
+    clock; ``now_ms`` the engine's time; ``judged`` whether a member of a redrive plan was settled.
     """
 
     results: list[object]
     due: dict[str, int]
     stats: dict[int, StatsDelta]
+    forgotten: dict[str, int]
     outage_ms: int = 0
     now_ms: int = 0
     judged: bool = False
@@ -62,6 +64,7 @@ def _put_key(work: Workspace, command: PutKey) -> None:
 _UPKEEP: dict[type[Command], Callable[[Workspace, Any], object]] = {
     Expire: upkeep.expire,
     Age: upkeep.age,
+    Forget: upkeep.forget,
     Purge: queues.purge,
 }
 # last of all: it holds any idle group, and from then on nobody may be waited for
@@ -121,7 +124,7 @@ def apply(
         work.by_id[queue_id].name: due_ms for queue_id, due_ms in work.due.items() if queue_id in work.by_id
     }
     answers = [results[n] for n in range(len(commands))]
-    return Outcome(answers, due, dict(work.stats), outage_ms, tx.now_ms, work.judged)
+    return Outcome(answers, due, dict(work.stats), dict(work.forgotten), outage_ms, tx.now_ms, work.judged)
 
 
 def _each(

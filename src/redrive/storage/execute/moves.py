@@ -135,8 +135,13 @@ def _remove(work: Workspace, facts: Facts, decision: Decision) -> None:
                 facts.enqueued_ms,
                 work.now_ms,
                 facts.body_hash,
+                facts.first_failed_ms or None,
+                record.dead_ms if record else None,
+                work.archives.get(facts.message_id),
             )
         )
+        if decision.tombstone == "expired":
+            work.forgotten[origin or queue.title] += 1
         if not facts.dead:
             _tell_plan(work, facts, outcome="gone", detail=decision.tombstone)
     else:

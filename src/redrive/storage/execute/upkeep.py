@@ -6,9 +6,9 @@ import logging
 
 from redrive.domain import limits
 from redrive.domain.decide import Case, decide
-from redrive.domain.facts import Facts
+from redrive.domain.facts import Facts, Slot
 from redrive.domain.states import Event
-from redrive.storage.commands import Age, Expire, Prune, Tick
+from redrive.storage.commands import Age, Expire, Forget, Prune, Tick
 from redrive.storage.execute.fingerprints import policy_of_failure
 from redrive.storage.execute.idempotency import slot_floor
 from redrive.storage.execute.moves import carry_out
@@ -31,10 +31,27 @@ def expire(work: Workspace, command: Expire) -> int:
 
 def age(work: Workspace, command: Age) -> int:
     """Move or remove what has outlived its retention; one slice."""
-    rows = work.take_facts(work.tx.aged(command.limit))
+    rows = work.take_facts(work.tx.aged(command.limit, dead=False))
+    if command.dead and len(rows) < command.limit:
+        rows += work.take_facts(work.tx.aged(command.limit - len(rows), dead=True))
     for facts in rows:
         _happen(work, Event.AGE, facts)
     return len(rows)
+
+
+def forget(work: Workspace, command: Forget) -> int:
+    """Remove dead letters over age that are archived, as they are."""
+    work.load_facts(command.letters)
+    removed = 0
+    for message_id, checksum in sorted(command.letters.items()):
+        facts = None if message_id in work.busy else work.facts.get(message_id)
+        if facts is None or not facts.dead or facts.slot == Slot.LEASED:
+            continue
+        if facts.expires_ms <= work.now_ms and facts.body_hash == checksum:
+            work.archives[message_id] = command.archive
+            _happen(work, Event.AGE, facts)
+            removed += 1
+    return removed
 
 
 def _happen(work: Workspace, event: Event, facts: Facts) -> None:

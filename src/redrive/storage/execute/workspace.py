@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -83,6 +83,8 @@ class Workspace:
         self.attempts: list[Attempt] = []
         self.tombstones: list[Tombstone] = []
         self.judged = False  # whether a member of a plan was among them
+        self.archives: dict[str, str] = {}  # message id → the file that has its body
+        self.forgotten: Counter[str] = Counter()  # dead letters that retention removed, by source
         self.audited: list[AuditRow] = []  # written when the batch ends
         self.verdicts: list[Verdict] = []  # on messages that were redriven: a plan may wait for them
         self._changed: dict[str, tuple[Change, Facts]] = {}

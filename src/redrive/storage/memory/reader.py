@@ -16,6 +16,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    Ending,
     FingerprintRule,
     KeyRow,
     Queue,
@@ -133,6 +134,21 @@ class MemoryReader(MemoryPlanReader):
 
     def dead_records(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
         return [r for r in matching_dead(self._t, select) if (r.dead_ms, r.message_id) > after][:limit]
+
+    def over_age(self, limit: int) -> list[StoredMessage]:
+        rows = [row for row in self._t.messages.values() if row.facts.dead and row.facts.slot != Slot.LEASED]
+        rows = [row for row in rows if row.facts.expires_ms <= self.now_ms]
+        rows.sort(key=lambda row: (row.facts.expires_ms, row.facts.id))
+        return [self._stored(row) for row in rows[:limit]]
+
+    def ending(self, until_ms: int, limit: int) -> list[Ending]:
+        rows = [r for r in self._t.dead.values() if r.closed_ms is None and r.expires_ms <= until_ms]
+        rows.sort(key=lambda record: record.expires_ms)
+        found: dict[str, list[int]] = {}
+        for record in rows[:limit]:
+            source = self._t.queues[record.dlq_id].name if record.origin is None else record.origin
+            found.setdefault(source, []).append(record.expires_ms)
+        return [Ending(source, len(ends), ends[0]) for source, ends in sorted(found.items())]
 
     def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
         groups: dict[str | None, list[DeadLetter]] = {}

@@ -9,26 +9,22 @@ from itertools import islice
 import msgspec
 
 from redrive.domain.facts import Ended, Facts, Slot
-from redrive.storage.audit_chain import append
+from redrive.storage.memory.evidence import MemoryEvidence
 from redrive.storage.memory.plans import MemoryPlans
-from redrive.storage.memory.select import matching_dead, policies_of, portion
+from redrive.storage.memory.select import matching_dead, portion
 from redrive.storage.memory.tables import K, Row, Tables, V
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.values import (
     Acked,
     Attempt,
-    AuditHead,
-    AuditRow,
     Claimed,
     DeadFilter,
     DeadLetter,
-    FingerprintRule,
     Group,
     KeyRow,
     NewMessage,
     Queue,
     Recorded,
-    Tombstone,
 )  # fmt: skip
 
 #: What each move writes, as ``storage.port`` says; nothing else of the facts may reach the store.
@@ -40,7 +36,7 @@ _TRANSFERRED = (
 )  # fmt: skip
 
 
-class MemoryTransaction(MemoryPlans):
+class MemoryTransaction(MemoryPlans, MemoryEvidence):
     """One write transaction over :class:`Tables`; see ``storage.port.Transaction`` for what each does."""
 
     def __init__(self, tables: Tables, now_ms: int) -> None:
@@ -109,15 +105,6 @@ class MemoryTransaction(MemoryPlans):
 
     def queues_naming(self, dead_letter_queue: str) -> list[str]:
         return sorted(q.name for q in self._t.queues.values() if q.dead_letter_queue == dead_letter_queue)
-
-    def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
-        return policies_of(self._t, queue_id)
-
-    def put_fingerprint_policy(self, queue_id: int, rule: FingerprintRule) -> None:
-        self._t.put(self._t.policies, (queue_id, rule.fingerprint), rule)
-
-    def drop_fingerprint_policy(self, queue_id: int, fingerprint: str) -> None:
-        self._t.drop(self._t.policies, (queue_id, fingerprint))
 
     # -- FIFO groups
     def groups(self, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Group]:
@@ -226,11 +213,13 @@ class MemoryTransaction(MemoryPlans):
         rows = sorted(over, key=lambda facts: (facts.queue_id, facts.lease_until_ms, facts.id))
         return [copy(facts) for facts in rows[:limit]]
 
-    def aged(self, limit: int) -> list[Facts]:
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
         over = (
             row.facts
             for row in self._t.messages.values()
-            if row.facts.slot != Slot.LEASED and row.facts.expires_ms <= self.now_ms
+            if row.facts.slot != Slot.LEASED
+            and row.facts.dead == dead
+            and row.facts.expires_ms <= self.now_ms
         )
         rows = sorted(over, key=lambda facts: (facts.expires_ms, facts.id))
         return [copy(facts) for facts in rows[:limit]]
@@ -305,16 +294,6 @@ class MemoryTransaction(MemoryPlans):
             key = attempt.message_id, attempt.delivery
             if key not in self._t.attempts:
                 self._t.put(self._t.attempts, key, attempt)
-
-    def insert_tombstones(self, rows: Sequence[Tombstone]) -> None:
-        for tombstone in rows:
-            self._t.put(self._t.tombstones, tombstone.message_id, tombstone)
-
-    def insert_audit(self, rows: Sequence[AuditRow]) -> None:
-        head, chained = append([self._t.audit_head.get("", AuditHead())], rows)
-        for row in chained:
-            self._t.put(self._t.audit, row.id, row)
-        self._t.put(self._t.audit_head, "", head)
 
     def find_recorded(self, hashes: Sequence[bytes], slots: Sequence[int]) -> dict[bytes, Recorded]:
         found = {}

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 
 TRAIL_MS = 2_000  # a transaction of another node that began before our last claim may take so long to commit
 SWEEP_SECONDS = 5.0
-LEASES, AGED = (-1, 0), (-1, 1)  # the floors of the reaper and of retention, which go over all queues
+# the floors of the reaper and of retention, on the live side and the dead one, which go over all queues
+LEASES, AGED, AGED_DEAD = (-1, 0), (-1, 1), (-1, 2)
 HEADS = -1  # in the place of a priority: the heads of a queue's groups
 Key = tuple[int, int]
 

@@ -17,6 +17,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    Ending,
     FingerprintRule,
     KeyRow,
     Queue,
@@ -157,6 +158,14 @@ class PostgresReader(PostgresPlanReader):
         for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._fetch(name, *values))
         return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+
+    def over_age(self, limit: int) -> list[StoredMessage]:
+        ids = [row[0] for row in self._fetch("over_age", b.int8(self.now_ms), b.int8(limit))]
+        stored = self._by_id(ids)
+        return [stored[message_id] for message_id in ids if message_id in stored]
+
+    def ending(self, until_ms: int, limit: int) -> list[Ending]:
+        return [Ending(*row) for row in self._fetch("ending", b.int8(until_ms), b.int8(limit))]
 
     def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
         rows = self._fetch("dead_groups", *filter_values(select, limit), b.int8(offset))

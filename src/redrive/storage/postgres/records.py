@@ -21,6 +21,7 @@ from redrive.storage.values import (
     DeadLetter,
     FingerprintRule,
     KeyRow,
+    Queue,
     Recorded,
     Tombstone,
 )  # fmt: skip
@@ -45,6 +46,18 @@ def page_values(select: DeadFilter, after: tuple[int, str], limit: int) -> tuple
     after_id = after[1] if b.is_message_id(after[1]) else _FIRST_ID
     return (
         *filter_values(select, limit), b.int8(after[0]), b.uuid(after_id), b.boolean(select.without_held),
+    )  # fmt: skip
+
+
+def queue_values(queue: Queue) -> tuple[b.Parameter, ...]:
+    """Every column of ``queues`` but the number. ``limited``: leasing from it needs the row for oneself."""
+    policy = queue.policy
+    return (
+        b.text(queue.name), b.text(queue.kind), b.text(queue.state), b.text(r.policy_text(policy)),
+        b.text(queue.dead_letter_queue), b.boolean(queue.implicit), b.boolean(queue.holds_dead),
+        b.int8(queue.created_ms), b.float8(queue.tokens), b.int8(queue.tokens_at_ms),
+        b.boolean(policy.max_in_flight is not None or policy.max_per_second is not None),
+        b.int4(queue.policy_count),
     )  # fmt: skip
 
 
@@ -145,6 +158,9 @@ class Records(PostgresPlans):
             b.int8s([t.enqueued_ms for t in rows]),
             b.int8s([t.removed_ms for t in rows]),
             b.byteas([t.body_hash for t in rows]),
+            b.int8s_or_null([t.first_failed_ms for t in rows]),
+            b.int8s_or_null([t.dead_ms for t in rows]),
+            b.texts([t.archive for t in rows]),
         )
 
     def insert_audit(self, rows: Sequence[AuditRow]) -> None:

@@ -4,7 +4,8 @@ What holds no other transaction up: messages are locked with SKIP LOCKED only, s
 a message. Queues, groups, answers and windows are waited for, in this order, each kind in key order. Groups
 are waited for once, at the first lock that a batch takes on any, and then for all that it is known to touch,
 after the queues of all these; what a later phase finds in a group that another node holds is left for the
-next batch, and one more queue, if another node holds it alone, makes the batch run again.
+next batch, and one more queue, if another node holds it alone, makes the batch run again. The end of the
+audit log's chain comes after all that: who holds it waits for nobody.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from redrive.storage import rows as r
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.postgres import binary as b
 from redrive.storage.postgres.failures import Again
-from redrive.storage.postgres.floors import AGED, HEADS, LEASES, Floors, Key
-from redrive.storage.postgres.records import Records
+from redrive.storage.postgres.floors import AGED, AGED_DEAD, HEADS, LEASES, Floors, Key
+from redrive.storage.postgres.records import Records, queue_values
 from redrive.storage.postgres.session import Session
 from redrive.storage.values import Acked, Claimed, Group, NewMessage, Queue
 
@@ -96,7 +97,7 @@ class PostgresTransaction(Records):
         """The queue with its number. When another node has just made one of this name, the batch runs
         again and finds it."""
         self.wrote = True
-        rows = self._session.fetch("insert_queue", *_queue_values(queue))
+        rows = self._session.fetch("insert_queue", *queue_values(queue))
         if not rows:
             raise Again(f"another node has just made the queue {queue.name}")
         [(number, version)] = rows
@@ -109,7 +110,7 @@ class PostgresTransaction(Records):
         version = b.int8(self._versions[queue.id])
         if self._waited:
             self._session.later("queue_now", b.int8(queue.id))
-        rows = self._session.fetch("update_queue", *_queue_values(queue), b.int8(queue.id), version)
+        rows = self._session.fetch("update_queue", *queue_values(queue), b.int8(queue.id), version)
         if not rows:
             raise Again(f"another node has just changed the queue {queue.name}")
         self._versions[queue.id] = rows[0][0]
@@ -292,8 +293,8 @@ class PostgresTransaction(Records):
     def due_leases(self, limit: int) -> list[Facts]:
         return self._over("due_leases", LEASES, limit)
 
-    def aged(self, limit: int) -> list[Facts]:
-        return self._over("aged", AGED, limit)
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
+        return self._over("aged_dead", AGED_DEAD, limit) if dead else self._over("aged", AGED, limit)
 
     def _over(self, name: str, key: Key, limit: int) -> list[Facts]:
         """What is over by now, of all queues; the floor rises when a slice was not full."""
@@ -312,9 +313,10 @@ class PostgresTransaction(Records):
 
     # -- moves
     def _put(self, rows: Sequence[NewMessage] | Sequence[Facts]) -> None:
-        for key in {(row.queue_id, row.priority, row.due_ms) for row in rows if row.slot == Slot.READY}:
-            self._floors.put(key[:2], key[2])
-        self._floors.put(AGED, min(row.expires_ms for row in rows))
+        for level in {(row.queue_id, row.priority, row.due_ms) for row in rows if row.slot == Slot.READY}:
+            self._floors.put(level[:2], level[2])
+        for key in (AGED, AGED_DEAD):
+            self._floors.put(key, min(row.expires_ms for row in rows))
 
     def insert(self, rows: Sequence[NewMessage]) -> None:
         self._put(rows)
@@ -391,15 +393,3 @@ def _ack_values(items: Sequence[tuple[str, str]]) -> tuple[bytes, bytes]:
 
 def _fence(rows: Sequence[Facts]) -> tuple[bytes, bytes]:
     return b.int8s([f.id for f in rows]), b.int8s([f.delivery for f in rows])
-
-
-def _queue_values(queue: Queue) -> tuple[b.Parameter, ...]:
-    """Every column of ``queues`` but the number. ``limited``: leasing from it needs the row for oneself."""
-    policy = queue.policy
-    return (
-        b.text(queue.name), b.text(queue.kind), b.text(queue.state), b.text(r.policy_text(policy)),
-        b.text(queue.dead_letter_queue), b.boolean(queue.implicit), b.boolean(queue.holds_dead),
-        b.int8(queue.created_ms), b.float8(queue.tokens), b.int8(queue.tokens_at_ms),
-        b.boolean(policy.max_in_flight is not None or policy.max_per_second is not None),
-        b.int4(queue.policy_count),
-    )  # fmt: skip

@@ -20,6 +20,7 @@ from redrive.storage.values import (
     DeadFilter,
     DeadGroup,
     DeadLetter,
+    Ending,
     FingerprintRule,
     KeyRow,
     Queue,
@@ -144,6 +145,13 @@ class SqliteReader(SqlitePlanReader):
         for name in ("dead_page_by_origin", "dead_page_by_queue"):
             found.update(self._all(name, bounds))
         return sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
+
+    def over_age(self, limit: int) -> list[StoredMessage]:
+        stored = (self.message(row[0]) for row in self._all("over_age", (self.now_ms, limit)))
+        return [message for message in stored if message is not None]
+
+    def ending(self, until_ms: int, limit: int) -> list[Ending]:
+        return [Ending(*row) for row in self._all("ending", (until_ms, limit))]
 
     def dead_groups(self, select: DeadFilter, limit: int, offset: int = 0) -> list[DeadGroup]:
         bounds = out.filter_parameters(select, limit=limit, offset=offset)

@@ -202,8 +202,9 @@ class SqliteTransaction(SqlitePlans):
             found.extend(map(r.facts_from, rows))
         return found
 
-    def aged(self, limit: int) -> list[Facts]:
-        return [r.facts_from(row) for row in self._all("aged", self.now_ms, limit)]
+    def aged(self, limit: int, *, dead: bool) -> list[Facts]:
+        rows = self._all("aged_dead" if dead else "aged", self.now_ms, limit)
+        return [r.facts_from(row) for row in rows]
 
     def in_queue(self, queue_id: int, before_ms: int | None, limit: int) -> list[Facts]:
         return [r.facts_from(row) for row in self._all("in_queue", queue_id, before_ms, limit)]

@@ -1,5 +1,5 @@
--- purpose: messages at rest whose retention is over
+-- purpose: live messages at rest whose retention is over
 -- index: aging
 SELECT m.id, m.message_id, m.queue_id, m.slot, m.priority, m.due_ms, m.expires_ms, m.attempt, m.releases, m.delivery,
     m.handle, m.leased_ms, m.lease_until_ms, m.ended, m.cancelled, m.dead, m.group_id, m.position,
-    coalesce(m.job_key, m.message_id), m.enqueued_ms, m.consumer_id, m.first_failed_ms, m.redriven, m.body_hash FROM messages m WHERE m.slot <> 1 AND m.expires_ms <= ? ORDER BY m.expires_ms, m.id LIMIT ?
+    coalesce(m.job_key, m.message_id), m.enqueued_ms, m.consumer_id, m.first_failed_ms, m.redriven, m.body_hash FROM messages m WHERE m.slot <> 1 AND m.dead = 0 AND m.expires_ms <= ? ORDER BY m.expires_ms, m.id LIMIT ?
