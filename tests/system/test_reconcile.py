@@ -5,9 +5,12 @@ The long form has 100,000 jobs: ``pytest -m slow tests/system/test_reconcile.py`
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+import threading
 import tracemalloc
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -194,6 +197,36 @@ def judged(night: Night, jobs: int) -> None:
 def test_c5_every_planted_fault_is_found_and_none_that_is_not_there(night: Night) -> None:
     """Five kinds of forty among 3,000 jobs."""
     judged(night, 3_000)
+
+
+def test_live_traffic_is_not_reported(night: Night) -> None:
+    """Jobs are planned, published, done, acknowledged and dead while it looks; one fault is there."""
+    night.publish(["lost"])
+    night.queue.ack(QUEUE, list(night.lease().values()))
+    ends = threading.Event()
+
+    def traffic() -> None:
+        for turn in itertools.count():
+            keys = [f"{turn}-{n}" for n in range(8)]
+            night.publish(keys)
+            leased = night.lease()
+            for key in keys[:4]:
+                night.ledger.execute(Delivery(key, message_id=leased[key][0]), lambda db: None)
+            night.queue.ack(QUEUE, [leased[key] for key in keys[:4]])
+            for key in keys[4:6]:
+                night.ledger.failed(Delivery(key, message_id=leased[key][0]), "reject", None, isolated=True)
+                night.queue.nack(QUEUE, *leased[key], permanent=True)
+            if ends.is_set():
+                return
+
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(traffic)
+        try:
+            for _ in range(10):
+                assert found(night.ledger.reconcile(QUEUE, night.queue)) == {"early_ack": {"lost"}}
+        finally:
+            ends.set()
+        working.result(60)
 
 
 @pytest.mark.slow
