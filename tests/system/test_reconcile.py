@@ -6,12 +6,16 @@ The long form has 100,000 jobs: ``pytest -m slow tests/system/test_reconcile.py`
 from __future__ import annotations
 
 import itertools
+import json
 import sqlite3
+import subprocess
+import sys
 import threading
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +28,7 @@ from redrive.transports.contract_transport import ContractTransport
 from redrive.transports.local import open_local
 from redrive.worker.relay import Relay
 from tests.ledger.stores import Delivery
+from tests.system.servers import ROOT, environment
 
 QUEUE = "settlement"
 EACH = 40
@@ -234,3 +239,17 @@ def test_live_traffic_is_not_reported(night: Night) -> None:
 def test_every_planted_fault_is_found_among_100_000(night: Night) -> None:
     """The long form."""
     judged(night, 100_000)
+
+
+@pytest.mark.parametrize("jobs", [20_011, pytest.param(1_000_003, marks=pytest.mark.slow)])
+@pytest.mark.timeout(600)
+def test_memory_does_not_grow_with_the_jobs(tmp_path: Path, jobs: int) -> None:
+    """A million jobs, listed in an order of their own: the growth is the spool's cache and some pages."""
+    words = [sys.executable, "-m", "tests.system.many_jobs", str(tmp_path / "app.db"), str(jobs)]
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=True, timeout=600, cwd=ROOT, env=environment()
+    )
+    told = json.loads(done.stdout)
+    assert told["causes"] == {"early_ack": 10}
+    assert told["held"] == {"ready": jobs - 10}
+    assert told["grew"] < 64 * 2**20, f"{told['grew']} bytes"
