@@ -116,3 +116,10 @@ def test_every_cause_is_explained_to_people() -> None:
         assert repair is None or f"--repair {repair} " in reconcile.REMEDY[cause]
     assert {reconcile.REPAIR_OF[cause] for cause in reconcile.LOST} == {"requeue"}
     assert set(reconcile.REPAIR_OF.values()) == set(reconcile.REPAIRS)
+
+
+@pytest.mark.parametrize(("updated_ms", "found"), [(LONG_AGO_MS, ["stale"]), (JUST_NOW_MS, [])])
+def test_a_state_that_just_changed_is_not_stale_yet(updated_ms: int, found: list[str]) -> None:
+    """The ledger is written a moment before the nack, or after it."""
+    assert causes(job("isolated", updated_ms=updated_ms), "leased") == found
+    assert causes(job("accepted", updated_ms=updated_ms), "dead") == found

@@ -16,7 +16,7 @@ from redrive.ledger.steps import Control
 STATEMENTS = Path(redrive.ledger.__file__).parent / "statements"
 FILES = sorted(STATEMENTS.glob("*/*.sql"))
 EVENTS = {"receipt": "complete", "outbox_accepted": "accept", "redrive": "redrive", "republish": "republish",
-          "cancel": "cancel"}  # fmt: skip
+          "cancel": "cancel", "requeue": "requeue", "note_isolated": "note_isolated"}  # fmt: skip
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")

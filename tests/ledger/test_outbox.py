@@ -219,3 +219,14 @@ def test_a_large_plan_keeps_its_order(store: Store, ledger: Ledger) -> None:
         taken += [int(bytes(row.payload)) for row in rows]
         ledger.outbox.accepted(rows)
     assert taken == list(range(1501))
+
+
+@pytest.mark.parametrize("key", ["k" * 198, "k" * 199, "k" * 200, "é" * 100])
+def test_the_longest_keys_have_idempotency_keys_that_a_queue_takes(key: str) -> None:
+    """``job_key#generation`` where it fits in 200 bytes; else by the key's hash, and still one a job and
+    generation."""
+    rows = [OutboxRow(key, n, "q", msgspec.Raw(b"1"), {}, None, None, None, None, "c") for n in (0, 1, 10)]
+    names = [row.idempotency_key for row in rows]
+    assert all(len(name.encode()) <= 200 for name in names)
+    assert len(set(names)) == 3
+    assert (names[0] == f"{key}#0") is (len(key.encode()) <= 198)

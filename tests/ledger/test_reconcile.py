@@ -139,7 +139,7 @@ def test_each_fault_is_found_with_its_cause(store: Store, ledger: Ledger, kind: 
     queue.put("stranger")
     if isinstance(queue, Telling):
         queue.ends = {"expired": "expired", "purged": "purged"}
-    result = ledger.reconcile(QUEUE, queue)
+    result = ledger.reconcile(QUEUE, queue, settle_seconds=0)
     assert not result.explained
     assert result.summary.unexplained == 6
     telling = kind is Telling
@@ -202,7 +202,7 @@ def test_without_the_second_look_what_moves_would_be_reported(
 
     def at_its_word(self: Any) -> None:
         for page in self._spool.suspects(100):
-            for key, _ in page:
+            for key, _, _ in page:
                 self._report(None, key, reconcile.Verdict(reconcile.Cause.UNKNOWN_END))
 
     queue.then = traffic
@@ -322,7 +322,7 @@ def test_ack_adopt_and_sync(store: Store, ledger: Ledger) -> None:
     ledger.failed(Delivery("back"), "reject", None, isolated=True)
     queue.put("stranger")
     for repair, count in (("ack", 1), ("adopt", 1), ("sync", 2)):
-        with ledger.reconcile(QUEUE, queue) as result:
+        with ledger.reconcile(QUEUE, queue, settle_seconds=0) as result:
             done = ledger.repair(result, repair, queue)  # type: ignore[arg-type]
             assert (done.done, done.changed, done.impossible) == (count, 0, 0), repair
     assert found(ledger.reconcile(QUEUE, queue)) == {}

@@ -5,10 +5,17 @@ The long form has 100,000 jobs: ``pytest -m slow tests/system/test_reconcile.py`
 
 from __future__ import annotations
 
+import itertools
+import json
 import sqlite3
+import subprocess
+import sys
+import threading
 import tracemalloc
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +28,7 @@ from redrive.transports.contract_transport import ContractTransport
 from redrive.transports.local import open_local
 from redrive.worker.relay import Relay
 from tests.ledger.stores import Delivery
+from tests.system.servers import ROOT, environment
 
 QUEUE = "settlement"
 EACH = 40
@@ -196,8 +204,52 @@ def test_c5_every_planted_fault_is_found_and_none_that_is_not_there(night: Night
     judged(night, 3_000)
 
 
+def test_live_traffic_is_not_reported(night: Night) -> None:
+    """Jobs are planned, published, done, acknowledged and dead while it looks; one fault is there."""
+    night.publish(["lost"])
+    night.queue.ack(QUEUE, list(night.lease().values()))
+    ends = threading.Event()
+
+    def traffic() -> None:
+        for turn in itertools.count():
+            keys = [f"{turn}-{n}" for n in range(8)]
+            night.publish(keys)
+            leased = night.lease()
+            for key in keys[:4]:
+                night.ledger.execute(Delivery(key, message_id=leased[key][0]), lambda db: None)
+            night.queue.ack(QUEUE, [leased[key] for key in keys[:4]])
+            for key in keys[4:6]:
+                night.ledger.failed(Delivery(key, message_id=leased[key][0]), "reject", None, isolated=True)
+                night.queue.nack(QUEUE, *leased[key], permanent=True)
+            if ends.is_set():
+                return
+
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(traffic)
+        try:
+            for _ in range(10):
+                assert found(night.ledger.reconcile(QUEUE, night.queue)) == {"early_ack": {"lost"}}
+        finally:
+            ends.set()
+        working.result(60)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
 def test_every_planted_fault_is_found_among_100_000(night: Night) -> None:
     """The long form."""
     judged(night, 100_000)
+
+
+@pytest.mark.parametrize("jobs", [20_011, pytest.param(1_000_003, marks=pytest.mark.slow)])
+@pytest.mark.timeout(600)
+def test_memory_does_not_grow_with_the_jobs(tmp_path: Path, jobs: int) -> None:
+    """A million jobs, listed in an order of their own: the growth is the spool's cache and some pages."""
+    words = [sys.executable, "-m", "tests.system.many_jobs", str(tmp_path / "app.db"), str(jobs)]
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=True, timeout=600, cwd=ROOT, env=environment()
+    )
+    told = json.loads(done.stdout)
+    assert told["causes"] == {"early_ack": 10}
+    assert told["held"] == {"ready": jobs - 10}
+    assert told["grew"] < 64 * 2**20, f"{told['grew']} bytes"

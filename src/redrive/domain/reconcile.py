@@ -17,7 +17,8 @@ Repair = Literal["requeue", "ack", "adopt", "sync"]
 REPAIRS: Final[tuple[Repair, ...]] = ("requeue", "ack", "adopt", "sync")
 
 SETTLE_SECONDS: Final = 60.0
-"""How long after its completion a job may still be leased: the ack is on its way, or travels with a batch."""
+"""How long after a job ended its message may still be leased, or its state differ: the ack or nack is on its
+way, or travels with a batch."""
 
 
 class Cause(StrEnum):
@@ -75,7 +76,7 @@ REMEDY: Final[dict[Cause, str]] = {
 
 _LIVE: Final = frozenset({"ready", "delayed", "leased", "waiting"})
 _OPEN: Final = frozenset({"accepted", "isolated"})
-_FINAL: Final = frozenset({"completed", "cancelled"})
+FINAL: Final = frozenset({"completed", "cancelled"})
 _ENDS: Final = {
     "acked": Cause.EARLY_ACK,
     "expired": Cause.EXPIRED,
@@ -137,17 +138,17 @@ def judge(
     """
     if known is None:
         yield from (Verdict(Cause.UNKNOWN_PRODUCER, one) for one in held[:1])
-    elif known.state in _FINAL:
+    elif known.state in FINAL:
         since_ms = known.updated_ms if known.completed_ms is None else known.completed_ms
         settling = now_ms - since_ms < settle_ms
         for one in held:
             if not (settling and one.state == "leased"):
                 yield Verdict(Cause.STILL_QUEUED, one)
     elif known.state in _OPEN and not known.waits:
-        yield from _open(known, held, fate)
+        yield from _open(known, held, fate, settling=now_ms - known.updated_ms < settle_ms)
 
 
-def _open(known: Known, held: Sequence[Held], fate: Fate | None) -> Iterator[Verdict]:
+def _open(known: Known, held: Sequence[Held], fate: Fate | None, *, settling: bool) -> Iterator[Verdict]:
     live = [one for one in held if one.state in _LIVE]
     dead = [one for one in held if one.state == "dead"]
     if not held and fate is not None and not fate.sure:
@@ -155,9 +156,9 @@ def _open(known: Known, held: Sequence[Held], fate: Fate | None) -> Iterator[Ver
     elif known.state == "isolated":
         if not held:
             yield Verdict(Cause.ISOLATED_GONE)
-        elif live:
+        elif live and not settling:
             yield Verdict(Cause.STALE, live[0])
     elif not held:
         yield Verdict(_ENDS.get((fate and fate.end) or "", Cause.UNKNOWN_END))
-    elif dead and not live:
+    elif dead and not live and not settling:
         yield Verdict(Cause.STALE, dead[0])

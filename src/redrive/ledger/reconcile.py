@@ -2,7 +2,8 @@
 
 The queue is listed, then the ledger's open jobs are read in the order of their keys, and both are merged.
 Whatever disagrees is looked at again: first the queue is asked what became of the message, then the ledger is
-read once more. As a worker commits before it acknowledges, a job that was only under way agrees by then.
+read once more. As a worker commits before it acknowledges, a job that was only under way agrees by then. That
+a message is held although its job is final shows only when the job was final before the queue was asked.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import msgspec
 
 from redrive import seams
 from redrive.domain.errors import RedriveError
-from redrive.domain.reconcile import UNEXPLAINED, Cause, Fate, Held, Known, Verdict, judge
+from redrive.domain.reconcile import FINAL, UNEXPLAINED, Cause, Fate, Held, Known, Verdict, judge
 from redrive.ledger.drivers.port import Mode
 from redrive.ledger.reads import reconcile_counts, reconcile_known, reconcile_open
-from redrive.ledger.spool import Finding, Spool
+from redrive.ledger.spool import Finding, Spool, Suspect
 from redrive.ledger.states import State
 from redrive.ledger.steps import Program
 from redrive.ledger.values import checked_key
@@ -214,7 +215,8 @@ class _Run:
             if verdict.cause is not Cause.UNKNOWN_PRODUCER:
                 own_id = known.message_id if known else None
                 ids = {one.message_id: None for one in held} | ({own_id: None} if own_id else {})
-                self._spool.suspect(key, list(ids))
+                final = verdict.cause is Cause.STILL_QUEUED
+                self._spool.suspect(Suspect(key, final, list(ids)))
                 return
             # the message was held before the ledger was read, and rows never vanish: that much is sure
             if self._unplanned:
@@ -234,7 +236,7 @@ class _Run:
         """The second look at suspects: the queue's word on each message, then the ledger's row anew."""
         total = self._spool.suspect_count()
         for page in self._spool.suspects(PAGE):
-            fates = {key: self._fates(key, message_ids) for key, message_ids in page}
+            fates = {one.job_key: self._fates(one.job_key, one.message_ids) for one in page}
             rows = self._known(fates)
             for key, told in fates.items():
                 self._second_look(key, told, rows.get(key))
@@ -252,6 +254,8 @@ class _Run:
             known = self._known([key]).get(key)
         else:
             return  # it moves on all the time: nobody has lost it
+        if known is not None and known.state in FINAL:  # it stays so: what is held from now on should not be
+            told = self._fates(key, [each for each, fate in told.items() if fate.held] or list(told))
         held = [fate.held for fate in told.values() if fate.held is not None]
         for verdict in judge(known, held, seams.wall_ms(), self._settle_ms, told.get(own_id)):
             self._report(known, key, verdict)
@@ -264,13 +268,15 @@ class _Run:
         here = next(again, None)
         total = self._spool.suspect_count()
         for page in self._spool.suspects(PAGE):
-            rows = self._known(key for key, _ in page)
-            for key, _ in page:
+            rows = self._known(one.job_key for one in page)
+            for key, final, _ in page:
                 held: list[Held] = []
                 if here is not None and here[0] == key:
                     held, here = here[1], next(again, None)
                 for verdict in judge(rows.get(key), held, seams.wall_ms(), self._settle_ms):
-                    self._report(rows.get(key), key, verdict)
+                    # held before it was known to be final proves nothing; the next run will tell
+                    if final or verdict.cause is not Cause.STILL_QUEUED:
+                        self._report(rows.get(key), key, verdict)
             self._progress("looking again", len(page), total)
 
     def _report(self, known: Known | None, key: str, verdict: Verdict) -> None:

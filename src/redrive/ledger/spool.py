@@ -8,10 +8,10 @@ folder for temporary files.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     payload: bool
     completed_at_ms: int | None
+
+
+class Suspect(NamedTuple):
+    """A job to look at again: whether it was final at the first look, the messages held and awaited then."""
+
+    job_key: str
+    final: bool
+    message_ids: list[str]
 
 
 class Spool:
@@ -71,19 +79,20 @@ class Spool:
         """Make room for a second listing."""
         self._database.execute(_sql("forget_held"))
 
-    def suspect(self, job_key: str, message_ids: Sequence[str]) -> None:
+    def suspect(self, one: Suspect) -> None:
         """Note a job to look at again."""
-        self._database.execute(_sql("suspect"), {"job_key": job_key, "message_ids": listed(message_ids)})
+        values = {**one._asdict(), "message_ids": listed(one.message_ids)}
+        self._database.execute(_sql("suspect"), values)
 
-    def suspects(self, limit: int) -> Iterator[list[tuple[str, list[str]]]]:
-        """Pages of (job key, ids of the messages that were held), in the order of keys."""
+    def suspects(self, limit: int) -> Iterator[list[Suspect]]:
+        """Pages of them, in the order of keys."""
         after = ""
         while True:
             rows = self._database.execute(_sql("suspects"), {"after": after, "limit": limit}).fetchall()
             if not rows:
                 return
             after = rows[-1][0]
-            yield [(key, msgspec.json.decode(message_ids)) for key, message_ids in rows]
+            yield [Suspect(key, bool(final), msgspec.json.decode(ids)) for key, final, ids in rows]
 
     def suspect_count(self) -> int:
         """How many jobs there are to look at again."""

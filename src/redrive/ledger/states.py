@@ -40,6 +40,8 @@ TRANSITIONS: dict[str, tuple[tuple[State, State], ...]] = {
         (State.ACCEPTED, State.ACCEPTED),  # a repair: the queue lost it; the generation rises
         (State.ISOLATED, State.ACCEPTED),
     ),
+    "requeue": ((State.ACCEPTED, State.ACCEPTED),),  # as republish, of what a reconciliation judged lost
+    "note_isolated": ((State.ACCEPTED, State.ISOLATED),),  # the queue holds it as a dead letter
     "cancel": (
         (State.PLANNED, State.CANCELLED),
         (State.ACCEPTED, State.CANCELLED),
