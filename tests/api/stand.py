@@ -17,6 +17,8 @@ from redrive.contract import Idempotency, shapes
 from redrive.domain.errors import Overloaded, RedriveError, Unauthenticated
 from redrive.service import Caller, Commit
 from redrive.service.access import SYSTEM
+from redrive.service.retention import Retention
+from redrive.storage.memory import MemoryEngine
 
 KEY = "stand-in-key-of-20-chars"
 
@@ -70,6 +72,7 @@ class StandService:
     def __post_init__(self) -> None:
         self.access = StandAccess()
         self.committer = self
+        self.retention = Retention(MemoryEngine(), None, 0)
         self.tickets: list[StandTicket] = []
         self.seen: list[tuple[str, Any, Idempotency | None]] = []
         self.parked_now = threading.Event()

@@ -113,9 +113,9 @@ def test_from_a_dry_run_to_the_end(redrive: Program, client: Any) -> None:
     assert "3 completed" in redrive.inside("plan", "list", "--state", "completed").out
     assert "1000 a second, 100 in flight" in redrive.inside("plan", "show", plan_id).out
     rows = redrive.inside("audit", "list", "--queue", "night", "--json").json["items"]
-    assert [(row["action"], row["actor"]) for row in rows[:2]] == [
-        ("plan.start", "REDRIVE_API_KEY (bob)"),
-        ("plan.create", "REDRIVE_API_KEY (anna)"),
+    assert [(row["action"], row["on_behalf_of"]) for row in rows[:2]] == [
+        ("plan.start", "bob"),
+        ("plan.create", "anna"),
     ]
 
 
@@ -217,7 +217,7 @@ def test_a_draft_is_resolved_later(redrive: Program, client: Any) -> None:
     nothing = {"plan_id": plan_id, "looked_at": 2, "completed": 0, "resolved": 0, "left": {}}
     assert (again.code, again.json) == (0, nothing)
     rows = redrive.inside("audit", "list", "--action", "plan.resolve", "--json").json["items"]
-    assert rows[0]["actor"] == "REDRIVE_API_KEY (anna)"
+    assert rows[0]["on_behalf_of"] == "anna"
 
 
 def test_what_cannot_be_resolved_is_told(redrive: Program, client: Any) -> None:

@@ -41,16 +41,15 @@ def reject(service: Service, queue: str = "night") -> None:
     service.call("queue.nack", request)
 
 
-def plan(service: Service, message_id: str, edit: bytes | None = None, **fields: Any) -> str:
+def plan(service: Service, message_id: str, edit: bytes | None = None, actor: str | None = None) -> str:
     """A plan over one message, started; its id."""
     request = shapes.PlanCreate(
         queue="night",
         select=shapes.Selection(message_ids=[message_id]),
         reason="payment 7 is there now",
         edit=None if edit is None else msgspec.Raw(edit),
-        **fields,
     )
-    made = service.call("redrive.plan.create", request)
+    made = service.call("redrive.plan.create", request, caller=SYSTEM.acting_for(actor))
     service.call("redrive.plan.start", shapes.PlanChange(plan_id=made.plan_id))
     return str(made.plan_id)
 

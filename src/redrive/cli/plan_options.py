@@ -48,7 +48,6 @@ ABORT: Final[Options] = {
 GROUPS: Final = {"select": SELECT, "envelope": ENVELOPE, "abort": ABORT}
 Plan = Annotated[str, typer.Argument(help="As plan create printed it.", metavar="PLAN_ID")]
 Reason = Annotated[str | None, typer.Option(help="Why; kept in the audit log.")]
-Actor = Annotated[str | None, typer.Option(help="Who you are, beside the key's name.", metavar="WHO")]
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Only this message; repeatable.", metavar="MESSAGE_ID")
 ]

@@ -39,7 +39,7 @@ def check(ledger: Any) -> None:
     ledger.completed(("any job",))
 
 
-def resolve(session: Session, ledger: Any, plan_id: str, total: int, actor: str | None) -> Receipts:
+def resolve(session: Session, ledger: Any, plan_id: str, total: int) -> Receipts:
     """Close every pending member whose job the ledger knows as completed, page by page."""
     from redrive.contract.instants import rfc3339
 
@@ -64,13 +64,11 @@ def resolve(session: Session, ledger: Any, plan_id: str, total: int, actor: str 
                 }
                 for member in evident
             ]
-            _close(session, plan_id, told, actor, found)
+            _close(session, plan_id, told, found)
     return found
 
 
-def _close(
-    session: Session, plan_id: str, told: list[dict[str, Any]], actor: str | None, found: Receipts
-) -> None:
+def _close(session: Session, plan_id: str, told: list[dict[str, Any]], found: Receipts) -> None:
     items = [
         {
             "message_id": each["message_id"],
@@ -78,7 +76,7 @@ def _close(
         }
         for each in told
     ]
-    answer = session.client.call("redrive.plan.resolve", {"plan_id": plan_id, "items": items, "actor": actor})
+    answer = session.client.call("redrive.plan.resolve", {"plan_id": plan_id, "items": items})
     found.resolved += answer["resolved"]
     for why in answer["left"].values():
         found.left[why] = found.left.get(why, 0) + 1

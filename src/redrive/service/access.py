@@ -39,6 +39,11 @@ class Caller(msgspec.Struct, frozen=True):
         """The same key, used by ``actor``."""
         return self if actor is None else msgspec.structs.replace(self, on_behalf_of=actor)
 
+    @property
+    def who(self) -> str:
+        """The key's name, and who uses it."""
+        return self.name if self.on_behalf_of is None else f"{self.name} ({self.on_behalf_of})"
+
     def require(self, scope: str) -> None:
         """Raise ``Forbidden`` unless the key has ``scope`` (admin has all)."""
         if scope not in self.scopes and "admin" not in self.scopes:

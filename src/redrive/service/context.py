@@ -50,11 +50,6 @@ def known_dead(context: Context, caller: Caller, name: str) -> None:
     find_queue(context, caller, name)
 
 
-def on_behalf(caller: Caller, person: str | None) -> Caller:
-    """The caller, named with the person who acts through its key, if the request names one."""
-    return caller if person is None else msgspec.structs.replace(caller, name=f"{caller.name} ({person})")
-
-
 def audit(caller: Caller, action: str, target: str, reason: str | None = None) -> AuditRow:
     """An operator's action, to be written with its effect."""
     return AuditRow(0, caller.name, action, target, reason, None, "done", on_behalf_of=caller.on_behalf_of)

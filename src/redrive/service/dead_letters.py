@@ -123,7 +123,7 @@ def redrive(
         )
     explicit = select != DeadFilter(queue=request.queue)
     plan = Plan(
-        0, "", request.queue, PlanState.FREEZING, select, explicit, count, request.reason, caller.name,
+        0, "", request.queue, PlanState.FREEZING, select, explicit, count, request.reason, caller.who,
         Envelope(), AbortRules(), 0, patterns=caller.patterns, start=True,
     )  # fmt: skip
     command = MakePlan(plan, idempotent(key), audit(caller, "dlq.redrive", request.queue, request.reason))

@@ -20,7 +20,7 @@ from redrive.domain.plans import PlanEvent, PlanState, members_sha256
 from redrive.domain.redaction import exactly, redact
 from redrive.service.access import Caller
 from redrive.service.capacity import measured
-from redrive.service.context import Context, audit, idempotent, known_dead, on_behalf
+from redrive.service.context import Context, audit, idempotent, known_dead
 from redrive.service.looking import cursor_number
 from redrive.service.showing import Paths
 from redrive.service.work import Read
@@ -36,7 +36,6 @@ _GROUPS_MAX = 1_000
 
 def create(context: Context, caller: Caller, request: shapes.PlanCreate, key: Idempotency | None) -> Read:
     """A plan over the selected dead letters, or with ``dry_run`` what it would be."""
-    caller = on_behalf(caller, request.actor)
     plan = planned(caller, request)
 
     def run() -> Any:
@@ -69,7 +68,7 @@ def planned(caller: Caller, request: shapes.PlanCreate) -> Plan:
         explicit=select != DeadFilter(queue=request.queue),
         members_max=_members_max(request.select),
         reason=request.reason,
-        actor=caller.name,
+        actor=caller.who,
         envelope=enveloped(request.envelope),
         abort=_rules(request.abort),
         created_ms=0,
@@ -168,12 +167,11 @@ def abort(context: Context, caller: Caller, request: shapes.PlanChange, _key: Id
 
 
 def _change(context: Context, caller: Caller, request: shapes.PlanChange, event: PlanEvent) -> Read:
-    caller = on_behalf(caller, request.actor)
 
     def run() -> shapes.PlanRecord:
         found = context.engine.read(lambda reader: _find(reader, caller, request.plan_id))
         entry = audit(caller, f"plan.{event}", found.queue, request.reason)
-        plan: Plan = call(context, ChangePlan(found.plan_id, event, request.reason, caller.name, entry))
+        plan: Plan = call(context, ChangePlan(found.plan_id, event, request.reason, caller.who, entry))
         context.plans_changed()
         return context.engine.read(lambda reader: _record(reader, plan))
 
@@ -182,7 +180,6 @@ def _change(context: Context, caller: Caller, request: shapes.PlanChange, event:
 
 def resolve(context: Context, caller: Caller, request: shapes.PlanResolve, _key: Idempotency | None) -> Read:
     """Close unsent members whose jobs are completed, on the caller's word."""
-    caller = on_behalf(caller, request.actor)
 
     def run() -> shapes.PlanResolved:
         found = context.engine.read(lambda reader: _find(reader, caller, request.plan_id))
@@ -191,12 +188,12 @@ def resolve(context: Context, caller: Caller, request: shapes.PlanResolve, _key:
                 "job_key": each.evidence.job_key,
                 "completed_at": rfc3339(each.evidence.completed_at),
                 "result_hash": each.evidence.result_hash,
-                "by": caller.name,
+                "by": caller.who,
             }
             for each in request.items
         }
         entry = audit(caller, "plan.resolve", found.queue)
-        done: Resolved = call(context, ResolvePlan(found.plan_id, evidence, caller.name, entry))
+        done: Resolved = call(context, ResolvePlan(found.plan_id, evidence, caller.who, entry))
         context.plans_changed()
         return shapes.PlanResolved(resolved=done.resolved, left=done.left)
 

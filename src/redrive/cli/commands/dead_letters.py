@@ -158,7 +158,7 @@ def redrive(
         raise typer.Exit(NO)
 
 
-@command(app, "policy")
+@command(app, "policy", flags=OPERATOR)
 def policy(
     session: Session,
     queue: Annotated[str, typer.Argument(help="The source queue.", metavar="QUEUE")],

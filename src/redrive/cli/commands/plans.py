@@ -15,7 +15,6 @@ from redrive.cli.output import note
 from redrive.cli.plan_options import (
     ENVELOPE,
     GROUPS,
-    Actor,
     All,
     Died,
     Ids,
@@ -26,7 +25,7 @@ from redrive.cli.plan_options import (
     merge_patch,
     selection,
 )
-from redrive.cli.session import LIMIT, SERVER, Limit, Session, command
+from redrive.cli.session import LIMIT, OPERATOR, Limit, Session, command
 from redrive.cli.stores import opened_ledger
 from redrive.cli.watching import frozen, watch
 
@@ -50,7 +49,7 @@ Edit = Annotated[
     str | None,
     typer.Option(help="A JSON merge patch on the payloads, only with --id; @FILE reads it.", metavar="JSON"),
 ]
-WITH_LEDGER: Final = (*SERVER, "ledger")
+WITH_LEDGER: Final = (*OPERATOR, "ledger")
 
 
 @command(app, "estimate", groups={"select": SELECT, "envelope": ENVELOPE})
@@ -68,7 +67,7 @@ def estimate(
 def create(
     session: Session, queue: Queue, select: dict[str, Any], envelope: dict[str, Any], abort: dict[str, Any],
     ids: Ids = None, dead_reason: Died = None, everything: All = False, most: Max = None,
-    reason: Reason = None, actor: Actor = None, edit: Edit = None, dry_run: DryRun = False,
+    reason: Reason = None, edit: Edit = None, dry_run: DryRun = False,
     start: Start = False,
 ) -> None:  # fmt: skip
     """Freeze dead letters into a plan: a draft, until it is started. They keep their ids.
@@ -79,7 +78,7 @@ def create(
     chosen = selection(select, ids, dead_reason, everything, most)
     request = {
         "queue": queue, "select": chosen, "envelope": enveloped(envelope), "abort": abort or None,
-        "reason": reason or ("dry run" if dry_run else ""), "actor": actor, "edit": merge_patch(edit),
+        "reason": reason or ("dry run" if dry_run else ""), "edit": merge_patch(edit),
         "dry_run": dry_run,
     }  # fmt: skip
     with _ledger_at_hand(session) as ledger:
@@ -92,9 +91,9 @@ def create(
         found = None
         if ledger is not None:
             members = frozen(session, plan_id)["members"]
-            found = receipts.resolve(session, ledger, plan_id, members, actor)
+            found = receipts.resolve(session, ledger, plan_id, members)
     if start:
-        session.client.call("redrive.plan.start", {"plan_id": plan_id, "reason": reason, "actor": actor})
+        session.client.call("redrive.plan.start", {"plan_id": plan_id, "reason": reason})
     _show(session, session.client.exact("redrive.plan.get", {"plan_id": plan_id}), found)
     if not start and not session.out.as_json:
         note(f"it is sent when you say so: redrive plan start {plan_id}")
@@ -120,32 +119,32 @@ def items(session: Session, plan: Plan, outcome: Outcome = None, limit: Limit = 
     session.show_items("redrive.plan.items", request, plan_views.ITEMS, limit=limit, empty="no such members")
 
 
-@command(app, "start")
-def start(session: Session, plan: Plan, reason: Reason = None, actor: Actor = None) -> None:
+@command(app, "start", flags=OPERATOR)
+def start(session: Session, plan: Plan, reason: Reason = None) -> None:
     """Let a plan run; one that still freezes runs when it is frozen."""
-    _change(session, "start", plan, reason, actor)
+    _change(session, "start", plan, reason)
 
 
-@command(app, "pause")
-def pause(session: Session, plan: Plan, reason: Reason = None, actor: Actor = None) -> None:
+@command(app, "pause", flags=OPERATOR)
+def pause(session: Session, plan: Plan, reason: Reason = None) -> None:
     """Send no more members for now; consumers go on."""
-    _change(session, "pause", plan, reason, actor)
+    _change(session, "pause", plan, reason)
 
 
-@command(app, "resume")
-def resume(session: Session, plan: Plan, reason: Reason = None, actor: Actor = None) -> None:
+@command(app, "resume", flags=OPERATOR)
+def resume(session: Session, plan: Plan, reason: Reason = None) -> None:
     """Go on; after a rule has paused the plan a --reason is needed."""
-    _change(session, "resume", plan, reason, actor)
+    _change(session, "resume", plan, reason)
 
 
-@command(app, "abort")
-def abort(session: Session, plan: Plan, reason: Reason = None, actor: Actor = None) -> None:
+@command(app, "abort", flags=OPERATOR)
+def abort(session: Session, plan: Plan, reason: Reason = None) -> None:
     """Send no more members, ever; what was sent goes its way, the others stay dead letters."""
-    _change(session, "abort", plan, reason, actor)
+    _change(session, "abort", plan, reason)
 
 
 @command(app, "resolve", flags=WITH_LEDGER)
-def resolve(session: Session, plan: Plan, actor: Actor = None) -> None:
+def resolve(session: Session, plan: Plan) -> None:
     """Close members whose jobs the ledger knows as completed, without sending them.
 
     Exit code 1 when some of them could not be closed.
@@ -153,7 +152,7 @@ def resolve(session: Session, plan: Plan, actor: Actor = None) -> None:
     with opened_ledger(session) as (ledger, _):
         receipts.check(ledger)
         members = frozen(session, plan)["members"]
-        found = receipts.resolve(session, ledger, plan, members, actor)
+        found = receipts.resolve(session, ledger, plan, members)
     if session.out.as_json:
         session.out.json({"plan_id": plan, **receipts.as_fields(found)})
     else:
@@ -171,8 +170,8 @@ def watched(session: Session, plan: Plan) -> None:
     watch(session, plan)
 
 
-def _change(session: Session, verb: str, plan_id: str, reason: str | None, actor: str | None) -> None:
-    request = {"plan_id": plan_id, "reason": reason, "actor": actor}
+def _change(session: Session, verb: str, plan_id: str, reason: str | None) -> None:
+    request = {"plan_id": plan_id, "reason": reason}
 
     def told(plan: Any) -> str:
         waits = " and starts when it is frozen" if (verb, plan["state"]) == ("start", "freezing") else ""

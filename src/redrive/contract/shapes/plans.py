@@ -22,13 +22,6 @@ from redrive.domain import limits
 from redrive.domain.plans import Outcome
 
 PlanStateName = Literal["freezing", "draft", "running", "paused", "completed", "aborted"]
-Person = Annotated[
-    str,
-    Meta(
-        min_length=1, max_length=limits.KEY_BYTES_MAX,
-        description="Who acts through this key, as the caller says; kept beside the key's name.",
-    ),
-]  # fmt: skip
 PlanId = Annotated[str, Meta(min_length=1, max_length=limits.KEY_BYTES_MAX)]
 Rate = Annotated[
     float,
@@ -100,7 +93,6 @@ class PlanCreate(Request, kw_only=True):
     queue: QueueName
     select: Selection
     reason: Reason
-    actor: Person | None = None
     edit: Raw | None = None
     envelope: EnvelopeFields | None = None
     abort: AbortFields | None = None
@@ -136,7 +128,6 @@ class PlanChange(Request, kw_only=True):
 
     plan_id: PlanId
     reason: Reason | None = None
-    actor: Person | None = None
 
 
 class Evidence(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -159,7 +150,6 @@ class PlanResolve(Request, kw_only=True):
 
     plan_id: PlanId
     items: Annotated[list[ResolveItem], Meta(min_length=1, max_length=limits.BATCH_ENTRIES_MAX)]
-    actor: Person | None = None
 
 
 class EstimateGet(Request, kw_only=True):
