@@ -12,6 +12,7 @@ from redrive.domain.errors import InvalidRequest, MessageNotFound, NotFound
 from redrive.service import Caller, Service
 from redrive.service import lineage as module
 from redrive.service import story as story_module
+from redrive.service.access import SYSTEM
 from tests.database import wait_for
 
 KEY = "settlement:7"
