@@ -10,9 +10,11 @@ import psycopg
 import pytest
 from tests.database import wait_for
 
-from redrive.domain.errors import Conflict, StaleReceipt
+from redrive.domain import limits
+from redrive.domain.errors import Conflict, LimitExceeded, StaleReceipt
+from redrive.domain.fingerprint import fingerprint
 from redrive.storage import commands as c
-from redrive.storage.conformance.asking import redrive
+from redrive.storage.conformance.asking import redrive, set_policy
 from redrive.storage.execute import apply
 from redrive.storage.execute.batch import Outcome
 from redrive.storage.port import Transaction
@@ -144,7 +146,35 @@ def test_no_group_stays_blocked_by_a_policy_that_is_over(nodes: Nodes, postgres_
     assert len(lease(other)) == 1
 
 
-@pytest.mark.parametrize("limits", [(5, None), (None, 5)])
+@pytest.mark.parametrize("judged_first", [True, False])
+def test_a_failure_is_judged_by_the_policy_that_was_there_first(
+    nodes: Nodes, postgres_url: str, judged_first: bool
+) -> None:
+    """A nack that comes while another node sets a policy waits for it; one that came before is not judged."""
+    one, other = nodes
+    batch(one, create("jobs"), c.Publish("jobs", [c.Entry(b"1")]))
+    [message] = lease(one)
+    cause = fingerprint("max_attempts", "")  # of a nack without an error
+    policy, nack = set_policy("jobs", cause, "hold"), c.Nack(message.message_id, message.handle)
+    first, second = ([policy], [nack]) if judged_first else ([nack], [policy])
+    answers = [answer for [answer] in crossed(postgres_url, one, first, other, second)]
+    [settled] = [answer for answer in answers if isinstance(answer, c.Settled)]
+    assert settled.state == ("dead" if judged_first else "delayed")
+
+
+def test_two_nodes_do_not_pass_the_limit_of_policies(nodes: Nodes, postgres_url: str) -> None:
+    """The last place is given once."""
+    one, other = nodes
+    room = limits.FINGERPRINT_POLICIES_MAX
+    batch(one, create("jobs"))
+    batch(one, *(set_policy("jobs", f"{n:016x}", "hold") for n in range(room - 1)))
+    last, beyond = (set_policy("jobs", letter * 16, "hold") for letter in "ab")
+    [first], [second] = crossed(postgres_url, one, [last], other, [beyond])
+    assert not isinstance(first, Exception)
+    assert isinstance(second, LimitExceeded)
+
+
+@pytest.mark.parametrize("room", [(5, None), (None, 5)])
 @pytest.mark.parametrize(
     "command",
     [
@@ -155,13 +185,13 @@ def test_no_group_stays_blocked_by_a_policy_that_is_over(nodes: Nodes, postgres_
     ids=lambda command: type(command).__name__,
 )
 def test_a_queue_that_changes_its_limit_is_found(
-    nodes: Nodes, postgres_url: str, command: c.Command, limits: tuple[int | None, int | None]
+    nodes: Nodes, postgres_url: str, command: c.Command, room: tuple[int | None, int | None]
 ) -> None:
     """A queue that gets or loses its limit while its row is waited for is not taken for missing."""
     one, other = nodes
     batch(one, create("jobs"))
-    batch(one, update("jobs", max_in_flight=limits[0]))
-    _, [answer] = crossed(postgres_url, one, [update("jobs", max_in_flight=limits[1])], other, [command])
+    batch(one, update("jobs", max_in_flight=room[0]))
+    _, [answer] = crossed(postgres_url, one, [update("jobs", max_in_flight=room[1])], other, [command])
     assert not isinstance(answer, Exception)
 
 
