@@ -113,6 +113,10 @@ def test_more_than_one_call_takes(redrive: Program, client: Any) -> None:
             client.nack("flood", message["message_id"], message["receipt_handle"], permanent=True)
     done = redrive("dlq", "redrive", "flood", "--all", "--max", "100000", "--json")
     assert (done.code, done.json["redriven"]) == (0, 1_500)
+    # one plan: a second call would find again what the first one's plan has not sent yet
+    [plan] = client.call("redrive.plan.list", {"queue": "flood"})["items"]
+    assert (plan["plan_id"], plan["members"]) == (done.json["plan_id"], 1_500)
+    client.call("redrive.plan.abort", {"plan_id": plan["plan_id"]})
 
 
 @pytest.mark.parametrize(
@@ -141,4 +145,6 @@ def test_a_message_can_be_cancelled(redrive: Program, client: Any) -> None:
         == message_id
     )
     assert redrive("message", "cancel", "cancel", message_id).out == "cancelled\n"
-    assert redrive("message", "show", message_id).code == 1
+    gone = redrive("message", "show", message_id)
+    assert (gone.code, "gone" in gone.out, "removed    cancelled" in gone.out) == (0, True, True)
+    assert redrive("message", "show", "nobody").code == 1

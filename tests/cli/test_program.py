@@ -108,6 +108,8 @@ def test_the_promised_commands_are_there() -> None:
     """The names that the documents use."""
     promised = """serve, demo, publish, consume, queue create, queue list, queue stats, queue pause,
         queue resume, queue purge, queue delete, dlq list, dlq show, dlq groups, dlq redrive, worker run,
+        plan create, plan show, plan list, plan items, plan start, plan pause, plan resume, plan abort,
+        plan resolve, plan watch, plan estimate, message show, job show,
         key create, key list, key revoke, key rotate, db migrate, db check, db backup, config show,
         config check, ledger install, ledger status, ledger relay"""
     assert {tuple(words.split()) for words in promised.split(",")} <= set(COMMANDS)

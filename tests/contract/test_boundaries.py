@@ -212,6 +212,7 @@ _BY_FIELD = {
     "KEY_BYTES_MAX": ("queue.consume", "consumer_id"),
     "REASON_CHARS_MAX": ("queue.dead_letter", "reason"),
     "WAIT_SECONDS_MAX": ("queue.consume", "wait_seconds"),
+    "CONCURRENCY_MAX": ("queue.consume", "concurrency"),
     "HEADERS_COUNT_MAX": ("queue.publish", "headers"),
     "PRIORITY_MIN": ("queue.publish", "priority"),
     "PRIORITY_MAX": ("queue.publish", "priority"),

@@ -9,7 +9,7 @@ import pytest
 
 from redrive.contract import CAPABILITIES, Capability, capability_by_id, decode
 from redrive.domain import limits
-from redrive.domain.errors import InvalidRequest, LimitExceeded, QueueNotFound, RedriveError
+from redrive.domain.errors import InvalidRequest, LimitExceeded, PayloadTooLarge, QueueNotFound, RedriveError
 from tests.contract.reading import read
 
 PUBLISH = {"queue": "q", "payload": 1}
@@ -158,6 +158,18 @@ def test_a_redrive_by_a_records_reason_is_a_filter() -> None:
     """A program that means the filter must not get an unfiltered redrive."""
     assert read("queue.dlq.redrive", {"queue": "q", "reason": "rejected"}).request.dead_reason == "rejected"
     assert read("queue.dlq.redrive", {"queue": "q", "reason": "fixed it"}).request.dead_reason is None
+
+
+def test_an_edit_keeps_its_text() -> None:
+    """A merge patch goes into payloads: its numbers, nulls and order are as they were sent; 413 above a
+    payload's size."""
+    text = b'{"amount":12345678901234567890.50,"note":null,"a":{"b":1}}'
+    asked = b'{"queue":"q","reason":"r","select":{"message_ids":["m"]},"edit": %b }'
+    assert bytes(read("redrive.plan.create", asked % text).request.edit) == text
+    assert read("redrive.plan.create", asked % b"null").request.edit is None
+    with pytest.raises(PayloadTooLarge) as refused:
+        read("redrive.plan.create", asked % (b'"' + b"x" * limits.BODY_BYTES_MAX + b'"'))
+    assert (refused.value.details or {})["field"] == "edit"
 
 
 def test_traceparent_travels_in_the_headers() -> None:

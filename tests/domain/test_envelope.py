@@ -49,7 +49,7 @@ def test_a_turn_that_comes_late_loses_nothing(rate: float, late_ms: int) -> None
     for _ in range(200):
         granted = pace.grant(envelope, 0)
         pace, sent = pace.spend(granted), sent + granted
-        now += pace.wait_ms(envelope) + late_ms
+        now += pace.wait_ms(envelope, 0) + late_ms
         pace = pace.refill(now, envelope)
     at_best = rate * now / 1000
     slowest = 1000 / (100 + late_ms) * envelope.burst_at(0) / rate  # one burst a turn is the most there is

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from redrive.domain.envelope import Envelope, Pace
 from redrive.domain.estimate import Measured, estimate
 
-IDLE = Measured(service_seconds=0.25, arrivals_per_second=0, consumers=1, peak_per_second=0)
+IDLE = Measured(service_seconds=0.25, arrivals_per_second=0, slots=1, peak_per_second=0)
 
 
 def test_twelve_thousand_of_a_quarter_second_are_fifty_minutes() -> None:
@@ -18,6 +20,8 @@ def test_twelve_thousand_of_a_quarter_second_are_fifty_minutes() -> None:
     assert found.serial_seconds == 3_000
     assert found.seconds_at_envelope == pytest.approx(3_000, rel=0.01)
     assert (found.spare_per_second, found.suggested_rate, found.bound) == (4.0, 3.2, "spare capacity")
+    narrow = estimate(12_000, Envelope(100, 8), replace(IDLE, slots=16))
+    assert (narrow.spare_per_second, narrow.suggested_rate, narrow.bound) == (64.0, 25.6, "max_in_flight")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_the_time_is_that_of_a_plan_run_step_by_step(count: int, rate: float, ra
     assert told is not None
     pace, now, left = Pace(0.0, 0, 0), 0, count
     while left > 0:
-        now += min(20, pace.wait_ms(envelope))
+        now += min(20, pace.wait_ms(envelope, 0))
         pace = pace.refill(now, envelope)
         granted = min(left, pace.grant(envelope, 0))
         pace, left = pace.spend(granted), left - granted

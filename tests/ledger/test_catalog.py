@@ -63,7 +63,7 @@ def test_placeholders_of_both_styles() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["receipt_held", "result", "job", "cancel", "outbox_due", "outbox_claim", "attempts"]
+    "name", ["receipt_held", "result", "job", "cancel", "outbox_due", "outbox_claim", "attempts", "completed"]
 )
 def test_sqlite_uses_an_index(name: str, tmp_path: Path) -> None:
     """No statement on the way of a job reads a whole table."""

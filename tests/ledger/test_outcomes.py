@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from redrive.domain.fingerprint import ErrorInfo
@@ -122,3 +124,22 @@ def test_status_counts_by_state(store: Store, ledger: Ledger) -> None:
     status = ledger.status()
     assert (status.planned, status.completed, status.isolated, status.waiting_for_relay) == (1, 1, 1, 1)
     assert 0 <= status.oldest_planned_seconds < 60
+
+
+def test_which_jobs_are_completed(store: Store, ledger: Ledger) -> None:
+    """Only those, with when and the hash of the result, however their keys are written; no key, no answer."""
+    ledger.execute(Delivery("done:1"), store.effect("done:1", {"corrected": 3}))
+    ledger.execute(Delivery("Done:1"), store.effect("Done:1"))
+    ledger.execute(Delivery("schön:'%s"), store.effect("schön", "é"))
+    ledger.failed(Delivery("failed:1"), "reject", None, isolated=True)
+    keys = ["done:1", "Done:1", "schön:'%s", "failed:1", "DONE:1", "nobody", "done:1"]
+    found = ledger.completed(iter(keys))
+    assert sorted(found) == sorted(["done:1", "Done:1", "schön:'%s"])
+    assert found["done:1"].result_sha256 == hashlib.sha256(b'{"corrected":3}').hexdigest()
+    assert found["Done:1"].result_sha256 is None
+    job = ledger.job("done:1")
+    assert job is not None
+    assert found["done:1"].completed_at_ms == job.completed_at_ms
+    assert ledger.completed([]) == {}
+    many = [f"many:{n}" for n in range(2_001)]
+    assert sorted(ledger.completed([*many, "done:1"])) == ["done:1"]

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import itertools
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import Any, Self
+from typing import Any
 
 from redrive.domain.errors import ConfirmationRequired, RedriveError
 from redrive.storage.postgres import PostgresEngine
@@ -24,6 +23,7 @@ from tests.proof.nursery import ForkedServer, ForkedWorker, Nursery
 from tests.proof.places import place
 from tests.proof.runs import Found, Proof
 from tests.proof.server_kills import judge
+from tests.system.alongside import Alongside
 from tests.system.application import QUEUE, dead
 from tests.system.load import Load
 from tests.system.servers import SECONDS, ServerProcess
@@ -41,44 +41,36 @@ EXPECTED = {
 DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
 
 
-class Meddler:
+class Meddler(Alongside):
     """One thread that does to a node what operators and other applications do, until it has done enough."""
 
     def __init__(self, server: ServerProcess, seed: int, name: str) -> None:
+        super().__init__(f"meddler-{name}")
         self.done: Counter[str] = Counter()
         self.surprises: list[str] = []
         self._luck = random.Random(f"{seed} {name}")
         self._client = server.client()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name=f"meddler-{name}")
         self._held: list[dict[str, Any]] = []
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join(SECONDS)
-        self._client.close()
 
     @property
     def operations(self) -> int:
         """How many were done, or refused for a good reason."""
         return self.done.total()
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Until ``stopped``, one thing after the other."""
         kinds: list[Callable[[], object]] = [
             self._lines, self._settle, self._settle, self._limits, self._narrow, self._redrive, self._purge,
         ]  # fmt: skip
-        while not self._stopped.is_set():
-            act = self._luck.choice(kinds)
-            try:
-                act()
-            except RedriveError as error:
-                if error.code not in EXPECTED or "deadlock" in str(error):
-                    self.surprises.append(f"{act.__name__}: {error.code} {error}")
-            self.done[act.__name__.strip("_")] += 1
+        with closing(self._client):
+            while not self.stopped.is_set():
+                act = self._luck.choice(kinds)
+                try:
+                    act()
+                except RedriveError as error:
+                    if error.code not in EXPECTED or "deadlock" in str(error):
+                        self.surprises.append(f"{act.__name__}: {error.code} {error}")
+                self.done[act.__name__.strip("_")] += 1
 
     def _lines(self) -> None:
         entries = [{"payload": n, "message_group_id": self._luck.choice("abc")} for n in range(4)]

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import random
 import subprocess
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from redrive.compose import open_engine
 from redrive.domain.errors import RedriveError
@@ -29,6 +28,7 @@ from tests.proof.cut_disk import CutDisk, cut_disk_missing
 from tests.proof.nursery import ForkedServer, Nursery
 from tests.proof.places import kind_of, kinds
 from tests.proof.runs import Found, Proof
+from tests.system.alongside import Alongside
 from tests.system.application import QUEUE
 from tests.system.load import Load
 from tests.system.servers import KEY, SECONDS
@@ -77,31 +77,22 @@ class CutPostgres(PostgresServer):
         return [] if ran.returncode == 0 else [(ran.stdout + ran.stderr)[:300]]
 
 
-class Settler:
+class Settler(Alongside):
     """A consumer in a thread of its own that acks most of what it leases, and remembers what it was told.
 
     ``asked``: job keys whose ack was sent; ``acked``: those whose ack was answered.
     """
 
     def __init__(self, url: str, luck: random.Random) -> None:
+        super().__init__("settler")
         self.asked: set[str] = set()
         self.acked: set[str] = set()
         self._url, self._luck = url, luck
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._settle, name="settler")
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join(SECONDS)
-        assert not self._thread.is_alive(), "the settler did not end"
-
-    def _settle(self) -> None:
+    def work(self) -> None:
+        """Until ``stopped``: lease, and ack most of it."""
         with closing(open_rest(self._url, KEY)) as client:
-            while not self._stopped.is_set():
+            while not self.stopped.is_set():
                 with suppress(RedriveError, Unreachable):
                     lease = client.consume(
                         QUEUE,

@@ -81,7 +81,7 @@ def test_who_did_not_look_is_counted_as_a_consumer(engine: GatedEngine, replies:
 
     def after(outcome: Outcome) -> None:
         for delta in outcome.stats.values():
-            consumers.update(delta.consumers)
+            consumers.update(delta.slots)
 
     running = Committer(engine, after)
     running.start()

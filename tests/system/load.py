@@ -12,6 +12,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from redrive.domain.errors import RedriveError
+from redrive.domain.limits import VISIBILITY_SECONDS_DEFAULT
 from redrive.transports import Entry, Published
 from redrive.transports.contract_transport import ContractTransport
 from redrive.transports.port import Unreachable
@@ -21,6 +22,7 @@ from tests.system.application import QUEUE, Application, left
 from tests.system.servers import KEY, SECONDS
 
 _BATCH = 5
+_FINISH_SECONDS = VISIBILITY_SECONDS_DEFAULT + SECONDS  # a lease that nobody heard of must run out first
 
 
 class Load:
@@ -65,7 +67,7 @@ class Load:
     def finish(self, client: ContractTransport, application: Application) -> None:
         """Stop, and wait until everything acknowledged has its effect and the queue is empty."""
         self.stop()
-        wait_for(lambda: self.acknowledged <= set(application.effects()), SECONDS, "every effect")
+        wait_for(lambda: self.acknowledged <= set(application.effects()), _FINISH_SECONDS, "every effect")
         wait_for(lambda: left(client) == 0, SECONDS, "an empty queue")
 
     def stop(self) -> None:

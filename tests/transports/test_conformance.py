@@ -13,9 +13,10 @@ from redrive.api.settings import ApiSettings
 from redrive.service import Service, ServiceSettings
 from redrive.storage.memory import MemoryEngine
 from redrive.storage.sqlite import SqliteEngine
-from redrive.transports.conformance import TransportConformance
+from redrive.transports.conformance import TransportConformance, item, one, put
 from redrive.transports.contract_transport import ContractTransport
 from redrive.transports.local import open_local
+from redrive.transports.port import Redriven
 from redrive.transports.rest import open_rest
 
 SECRET = "conformance-key-0123456789"
@@ -40,6 +41,22 @@ class OverContract(TransportConformance):
     @pytest.fixture
     def fifo_queue(self, transport: ContractTransport) -> str:
         return fresh_queue(transport, "fifo")
+
+    def test_a_redriven_message_names_its_plan(self, transport: ContractTransport, queue: str) -> None:
+        """The delivery after a redrive says which plan sent it, and how often it came back."""
+        put(transport, queue, 1)
+        first = one(transport, queue)
+        assert first.redrive is None
+        for count in (1, 2):
+            transport.nack(queue, *item(one(transport, queue) if count > 1 else first), permanent=True)
+            done = transport.call("queue.dlq.redrive", {"queue": queue, "message_ids": [first.message_id]})
+            seen = transport.call("redrive.message", {"message_id": first.message_id})["message"]
+            assert seen["redrive"] == {"plan_id": done["plan_id"], "count": count}
+            listed = transport.call("queue.messages", {"queue": queue})["items"]
+            assert [each["redrive"] for each in listed] == [seen["redrive"]]
+        again = one(transport, queue)
+        assert again.redrive == Redriven(done["plan_id"], 2)
+        assert transport.ack(queue, [item(again)]) == [True]
 
 
 @pytest.fixture(scope="module")

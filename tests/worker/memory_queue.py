@@ -117,6 +117,7 @@ class MemoryQueue:
         visibility_timeout: float | None,
         wait_seconds: float,
         consumer_id: str,
+        concurrency: int = 1,
     ) -> Lease:
         seconds = visibility_timeout or self.visibility_seconds
         ends_at = seams.monotonic() + wait_seconds

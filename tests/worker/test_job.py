@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 import pytest
 
+from redrive.transports.port import Delivery, Redriven
 from redrive.worker import Job
+from redrive.worker.execution import Execution
 from redrive.worker.job import generation_of
 
 
@@ -35,6 +38,15 @@ def test_its_log_carries_what_identifies_it(caplog: pytest.LogCaptureFixture) ->
 def test_the_generation_comes_from_the_reserved_header(text: str | None, count: int) -> None:
     """Nonsense in the header is as if absent."""
     assert generation_of({"redrive-generation": text} if text is not None else None) == count
+
+
+def test_a_redriven_job_names_its_plan() -> None:
+    """As the delivery says; one that never was a dead letter has none."""
+    execution = Execution(handler=print, queue="work", consumer_id="w")
+    fields = {"message_id": "m", "receipt_handle": "h", "payload": msgspec.Raw(b"1"), "job_key": "k"}
+    first = Delivery(**fields, attempt=1, delivery=1)  # type: ignore[arg-type]
+    again = msgspec.structs.replace(first, redrive=Redriven("plan-1", 1))
+    assert (execution.job(first).plan_id, execution.job(again).plan_id) == (None, "plan-1")
 
 
 def test_a_long_handler_can_ask_for_its_lease() -> None:

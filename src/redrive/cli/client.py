@@ -20,6 +20,7 @@ CONNECT_SECONDS: Final = 5.0
 class _Page(msgspec.Struct):
     items: list[msgspec.Raw]
     next_cursor: str | None = None
+    complete: bool = True
 
 
 class Client:
@@ -42,16 +43,19 @@ class Client:
     ) -> tuple[list[msgspec.Raw], str | None]:
         """Up to ``limit`` items (None: all of them) over as many pages as it takes, and where more begin."""
         found: list[msgspec.Raw] = []
-        for page in self._pages(capability_id, request, limit):
+        for page in self.pages(capability_id, request, limit):
             found += page.items
             if limit is not None and len(found) >= limit:
                 return found[:limit], page.next_cursor
         return found, None
 
-    def _pages(self, capability_id: str, request: Mapping[str, Any], limit: int | None) -> Iterator[_Page]:
+    def pages(
+        self, capability_id: str, request: Mapping[str, Any], limit: int | None = None, size_max: int = PAGE
+    ) -> Iterator[_Page]:
+        """The pages of up to ``limit`` items (None: of all), each asked for when it is wanted."""
         cursor, left = request.get("cursor"), limit
         while left is None or left > 0:
-            size = PAGE if left is None else min(PAGE, left)
+            size = size_max if left is None else min(size_max, left)
             answer = self._carrier.call(capability_id, {**request, "limit": size, "cursor": cursor})
             page = msgspec.json.decode(answer, type=_Page)
             yield page

@@ -19,15 +19,16 @@ from redrive.contract.shapes import AckBatch, AckItem, Request
 from redrive.contract.shapes.dead import DEAD_REASONS
 from redrive.contract.shapes.queues import RATE_MIN
 from redrive.domain import limits
-from redrive.domain.errors import InvalidRequest, QueueNotFound, RedriveError
+from redrive.domain.errors import InvalidRequest, PayloadTooLarge, QueueNotFound, RedriveError
 from redrive.domain.fingerprint import clean_text
 
 _PATTERN = re.compile(r"[A-Za-z0-9._*-]+")
 _SHORT = {
     "queue.consume", "queue.ack", "queue.ack_batch", "queue.nack", "queue.extend", "queue.release",
 }  # fmt: skip
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {}
-_KEY_FIELDS = ("idempotency_key", "job_key", "consumer_id", "message_id", "receipt_handle")
+_KEY_FIELDS = ("idempotency_key", "job_key", "consumer_id", "message_id", "receipt_handle", "actor")
 _TEXT_FIELDS = (
     "id",
     "cursor",
@@ -91,7 +92,23 @@ def _decode_body(capability: Capability, params: dict[str, str], body: bytes) ->
         if short is not None:
             return short, []
     fields = with_path(parse(body), params)
-    return _generic(capability, fields)
+    if capability.id != "redrive.plan.create" or fields.pop("edit", None) is None:
+        return _generic(capability, fields)
+    request, ignored = _generic(capability, fields)
+    request.edit = _edit(body)
+    return request, ignored
+
+
+def _edit(body: bytes) -> msgspec.Raw:
+    """The patch's JSON text as it was sent: its numbers go into the payload."""
+    edit = _MEMBERS.decode(body)["edit"]
+    size = len(memoryview(edit))
+    if size > limits.BODY_BYTES_MAX:
+        raise PayloadTooLarge(
+            f"edit must be at most {limits.BODY_BYTES_MAX} bytes, got {size}",
+            details={"field": "edit", "limit": limits.BODY_BYTES_MAX, "actual": size},
+        )
+    return msgspec.Raw(bytes(edit))
 
 
 def _decode_short(capability: Capability, body: bytes) -> Any:
@@ -249,8 +266,6 @@ def _check_ack_items(request: AckBatch) -> None:
 
 def too_large(actual: int, limit: int = limits.REQUEST_BYTES_MAX) -> RedriveError:
     """PayloadTooLarge for a whole request of ``actual`` bytes."""
-    from redrive.domain.errors import PayloadTooLarge
-
     return PayloadTooLarge(
         f"the request body must be at most {limit} bytes, got {actual}",
         details={"field": "body", "limit": limit, "actual": actual},

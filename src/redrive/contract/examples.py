@@ -81,6 +81,7 @@ _NO_STEP: dict[str, Any] = {
 }  # fmt: skip
 _LINEAGE: dict[str, Any] = {
     "message_id": _ID, "job_key": _KEY, "queue": "settlement", "state": "gone", "message": None,
+    "left_out": 0,
     "steps": [
         {**_NO_STEP, "at": _AT, "step": "published", "queue": "settlement"},
         {

@@ -22,6 +22,7 @@ _SECTIONS = {
     "Messages": ("queue.publish", "queue.cancel"),
     "Dead letters": ("queue.dlq.list", "queue.dlq.redrive"),
     "Redrive plans": ("redrive.plan.create", "redrive.estimate"),
+    "Lineage": ("redrive.message", "redrive.job"),
     "Keys, audit, backup": ("account.keys.create", "admin.backup"),
 }
 

@@ -62,7 +62,9 @@ class Pace:
         """The bucket after ``sent`` were sent."""
         return Pace(max(0.0, self.tokens - sent), self.at_ms, self.running_ms)
 
-    def wait_ms(self, envelope: Envelope) -> int:
-        """Milliseconds until the bucket may hold another burst, or a first token; at least 1."""
+    def wait_ms(self, envelope: Envelope, in_flight: int) -> int:
+        """Milliseconds until the bucket may hold what could go then: a burst, or less where fewer have
+        room; at least 1."""
         rate, burst = envelope.rate_at(self.running_ms), envelope.burst_at(self.running_ms)
-        return max(1, math.ceil((burst - self.tokens) * 1000 / rate))
+        wanted = max(1, min(burst, envelope.max_in_flight - in_flight))
+        return max(1, math.ceil((wanted - self.tokens) * 1000 / rate))

@@ -13,12 +13,13 @@ SUGGESTED_SHARE = 0.8  # of the spare capacity: live traffic keeps the rest
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What is known of a queue: the mean service time in seconds (None: nothing was settled yet), arrivals a
-    second, consumers seen, the most settled in a second of late, and the queue's own limits (None: none).
+    second, jobs that the consumers seen work on at once, the most settled in a second of late, and the
+    queue's own limits (None: none).
     """
 
     service_seconds: float | None
     arrivals_per_second: float
-    consumers: int
+    slots: int
     peak_per_second: float
     max_in_flight: int | None = None
     max_per_second: float | None = None
@@ -27,7 +28,8 @@ class Measured:
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """``serial_seconds``: one worker, one job at a time. ``seconds_at_envelope``: this envelope over these
-    consumers. ``spare_per_second``: what they can do beside the arrivals; ``suggested_rate`` is below it.
+    consumers. ``spare_per_second``: what they can do beside the arrivals; ``suggested_rate`` is below
+    it, and below what ``max_in_flight`` lets through.
     None where nothing was measured that could tell. ``bound`` names what limits the pace."""
 
     count: int
@@ -43,8 +45,8 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
     service, capacity = seen.service_seconds, _capacity(seen)
     spare = None if capacity is None else max(0.0, capacity - seen.arrivals_per_second)
     bounds = [("rate_per_second", envelope.rate_per_second)]
-    if service:
-        bounds.append(("max_in_flight", envelope.max_in_flight / service))
+    through = [envelope.max_in_flight / service] if service else []
+    bounds += [("max_in_flight", each) for each in through]
     if spare is not None:
         bounds.append(("spare capacity", spare))
     bound, pace = min(bounds, key=lambda each: each[1])
@@ -54,7 +56,7 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
         None if service is None else round(count * service, 3),
         None if seconds is None else round(seconds, 3),
         None if spare is None else round(spare, 3),
-        None if spare is None else round(spare * SUGGESTED_SHARE, 3),
+        None if spare is None else round(min(spare, *through) * SUGGESTED_SHARE, 3),
         bound,
     )
 
@@ -62,9 +64,9 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
 def _capacity(seen: Measured) -> float | None:
     """Jobs a second that the consumers can settle: what they showed, or one at a time each if that is more,
     within the queue's own limits."""
-    if seen.service_seconds is None or not seen.consumers:
+    if seen.service_seconds is None or not seen.slots:
         return None
-    capacity = max(seen.peak_per_second, seen.consumers / max(seen.service_seconds, 1e-3))
+    capacity = max(seen.peak_per_second, seen.slots / max(seen.service_seconds, 1e-3))
     if seen.max_in_flight is not None:
         capacity = min(capacity, seen.max_in_flight / max(seen.service_seconds, 1e-3))
     if seen.max_per_second is not None:

@@ -32,6 +32,7 @@ KEY_BYTES_MAX: Final = 200  # job key, idempotency key, group id, deduplication 
 REASON_CHARS_MAX: Final = 500
 ERROR_BYTES_MAX: Final = 16 * KIB
 WAIT_SECONDS_MAX: Final = 20
+CONCURRENCY_MAX: Final = 10_000  # jobs that one consumer says it works on at once
 QUEUE_NAME_CHARS_MAX: Final = 80
 DERIVED_QUEUE_NAME_CHARS_MAX: Final = 84
 QUEUE_NAME_PATTERN: Final = r"[A-Za-z0-9._-]{1,80}"

@@ -15,7 +15,7 @@ from redrive.ledger.drivers.choose import async_alchemy, is_async_alchemy
 from redrive.ledger.errors import LedgerError, NotBegun
 from redrive.ledger.reconcile import Progress, Reconciliation
 from redrive.ledger.reconcile import reconcile as run_reconciliation
-from redrive.ledger.records import Applied, AttemptRecord, Delivered, Job, JobRecord, LedgerStatus
+from redrive.ledger.records import Applied, AttemptRecord, Completion, Delivered, Job, JobRecord, LedgerStatus
 from redrive.ledger.steps import Program
 
 R = TypeVar("R")
@@ -140,6 +140,15 @@ class Ledger:
         """The job, or None when the ledger does not know it."""
         found: JobRecord | None = self._drive(
             connection, lambda driver, mode: reads.job(driver.dialect, mode, job_key)
+        )
+        return found
+
+    def completed(self, job_keys: Iterable[str], *, connection: Any = None) -> dict[str, Completion]:
+        """Which of these jobs are completed, by key, with when and the hash of the result; the others, known
+        or not, are absent. Asks for 1,000 at a time."""
+        keys = tuple(job_keys)
+        found: dict[str, Completion] = self._drive(
+            connection, lambda driver, mode: reads.completed(driver.dialect, mode, keys)
         )
         return found
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from redrive import seams
 from redrive.domain.reconcile import Known
 from redrive.ledger.drivers.port import Mode
-from redrive.ledger.records import AttemptRecord, JobRecord, LedgerStatus
+from redrive.ledger.records import AttemptRecord, Completion, JobRecord, LedgerStatus
 from redrive.ledger.states import State
 from redrive.ledger.steps import Program, Rows, Statement, Step
 from redrive.ledger.transaction import asked, framed
 from redrive.ledger.values import checked_key, listed, loaded, text
 
+_KEYS_AT_ONCE: Final = 1_000
+
 
 def job(dialect: str, mode: Mode, job_key: str) -> Program:
     """The job's :class:`JobRecord`, or None."""
     return asked(dialect, mode, _job(checked_key(dialect, job_key)))
+
+
+def completed(dialect: str, mode: Mode, job_keys: Iterable[str]) -> Program:
+    """A :class:`Completion` for each of the jobs that is completed, by key; unknown keys are absent."""
+    keys = list(dict.fromkeys(job_keys))
+    for key in keys:
+        checked_key(dialect, key)
+    return asked(dialect, mode, _completed(keys))
 
 
 def attempts(dialect: str, mode: Mode, job_key: str) -> Program:
@@ -74,6 +85,17 @@ def _job(key: str | bytes) -> Generator[Step, Any, JobRecord | None]:
         completed_at_ms=times[2],
         updated_at_ms=times[3],
     )
+
+
+def _completed(keys: list[str]) -> Generator[Step, Any, dict[str, Completion]]:
+    found: dict[str, Completion] = {}
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        some = listed(keys[start : start + _KEYS_AT_ONCE])
+        answer: Rows = yield Statement("completed", {"keys": some})
+        for name, at_ms, result in answer.rows:
+            hashed = None if result is None else hashlib.sha256(text(result).encode()).hexdigest()
+            found[text(name)] = Completion(text(name), int(at_ms), hashed)
+    return found
 
 
 def _attempts(key: str | bytes) -> Generator[Step, Any, list[AttemptRecord]]:

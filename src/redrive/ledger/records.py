@@ -94,6 +94,16 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """That a job is completed: when, in ms since the epoch, and the SHA-256 of its result's JSON text in
+    hexadecimal; None where it has no result."""
+
+    key: str
+    completed_at_ms: int
+    result_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptRecord:
     """How one delivery ended: ``outcome`` is done, duplicate, retry, reject, lost, unrecorded or the
     worker's word.

@@ -35,7 +35,7 @@ def measured(reader: Reader, name: str) -> Measured:
     return Measured(
         service,
         minute.published / seconds,
-        len(minute.consumers),
+        sum(minute.slots.values()),
         peak,
         queue.policy.max_in_flight,
         queue.policy.max_per_second,

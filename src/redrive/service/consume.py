@@ -32,6 +32,7 @@ def consume(context: Context, caller: Caller, request: shapes.Consume, _key: Ide
         request.consumer_id,
         context.auto_create_queues,
         request.wait_seconds or 0.0,
+        request.concurrency or 1,
     )
     return Commit(command, _finish, command.wait_seconds)
 

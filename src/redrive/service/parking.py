@@ -30,7 +30,7 @@ class _Lane(OrderedDict[int, Ticket]):
     def __init__(self) -> None:
         super().__init__()
         self.looked_at = float("-inf")
-        self.company: set[str] = set()
+        self.company: dict[str, int] = {}
 
 
 class Parking:
@@ -57,7 +57,7 @@ class Parking:
             _accompany(command, lane)
             return False
         if command.consumer_id is not None and len(lane.company) < CONSUMERS_KEPT:
-            lane.company.add(command.consumer_id)
+            lane.company[command.consumer_id] = command.concurrency
         self._put(ticket, command.queue)
         return True
 
@@ -145,4 +145,4 @@ class Parking:
 
 def _accompany(command: c.Lease, lane: _Lane) -> None:
     """Who looks counts for those who joined meanwhile, too."""
-    command.company, lane.company = command.company | lane.company, set()
+    command.company, lane.company = command.company | lane.company, {}

@@ -211,6 +211,8 @@ class Service:
     def _committed(self, outcome: Outcome) -> None:
         if outcome.stats:
             self.statistics.count(outcome.stats, outcome.now_ms)
+        if outcome.judged:
+            self._redriving.settled()
         if self._wakeups is not None:
             due = [name for name, due_ms in outcome.due.items() if due_ms <= outcome.now_ms]
             if due:

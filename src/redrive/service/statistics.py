@@ -45,9 +45,7 @@ class Statistics:
             for key in self._changed:
                 delta = self._slots[key]
                 if key[1] == TOTALS_SLOT:  # totals need no detail
-                    delta = msgspec.structs.replace(
-                        delta, attempts_settled={}, service_ms={}, consumers=set()
-                    )
+                    delta = msgspec.structs.replace(delta, attempts_settled={}, service_ms={}, slots={})
                 rows[key] = msgspec.json.encode(delta)
             self._changed.clear()
             floor = now_ms // STATS_SLOT_MS - _SLOTS_HELD
@@ -84,7 +82,7 @@ def gather(reader: Reader, queue: Queue) -> QueueStatistics:
         totals=totals,
         attempts_settled=hour.attempts_settled,
         service_ms=recent.service_ms,
-        consumers=len(minute.consumers),
+        consumers=len(minute.slots),
         arrivals_per_minute=float(minute.published),
         dead_per_minute=float(minute.dead),
         oldest_ready_age_seconds=_age(reader.now_ms, counts.oldest_ready_ms),

@@ -72,7 +72,8 @@ class Publish(Command):
 
 class Lease(Command):
     """→ :class:`Leased`. ``visibility_ms`` None: the queue's default. ``wait_seconds`` is the committer's:
-    how long the command may wait for a first message; ``company`` are consumers who wait with it."""
+    how long the command may wait for a first message; ``concurrency`` are
+    the jobs that this consumer works on at once, ``company`` those of consumers who wait with it."""
 
     queue: str
     max_messages: int
@@ -80,7 +81,8 @@ class Lease(Command):
     consumer_id: str | None = None
     auto_create: bool = True
     wait_seconds: float = 0.0
-    company: frozenset[str] = frozenset()
+    concurrency: int = 1
+    company: dict[str, int] = {}
 
     @property
     def cost(self) -> float:

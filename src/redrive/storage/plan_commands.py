@@ -78,12 +78,13 @@ class AdvancePlan(Command):
 class Advanced(msgspec.Struct, frozen=True):
     """``state`` afterwards (None: another transaction holds the plan, or there is none), members ``sent``,
     and when to come again (None: not before somebody changes the plan). ``listed``: every member is
-    written down and the hash is wanted."""
+    written down and the hash is wanted. ``full``: as many are on their way as may be."""
 
     state: PlanState | None
     sent: int = 0
     wait_ms: int | None = None
     listed: bool = False
+    full: bool = False
 
 
 class ResolvePlan(Command):

@@ -46,8 +46,9 @@ class PlanTransaction(Protocol):
         """Write outcome, sent_ms, finished_ms, failures, failed_ms, returned and detail."""
         ...
 
-    def verdicts(self, plan: int, since_ms: int, limit: int) -> Verdicts:
-        """What the members show; those of the window are counted up to ``limit`` of each kind."""
+    def verdicts(self, plan: int, since_ms: int, returned_since_ms: int, limit: int) -> Verdicts:
+        """What the members show: completed and failed since ``since_ms``, and those that came back since
+        ``returned_since_ms``, of each kind up to ``limit``."""
         ...
 
     def stats(self, queue_id: int, since_slot: int) -> list[tuple[int, bytes]]:

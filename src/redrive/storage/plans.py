@@ -33,6 +33,7 @@ class Plan(msgspec.Struct):
     while it freezes, ``cursor_ms``/``cursor_id`` is the last record written down, and ``listed`` says that
     it was the last of all. ``start`` asks to run when frozen. No member below number ``floor`` is pending.
     ``patterns`` are the queues that its maker's key may see; ``edit`` is a JSON merge patch.
+    ``running_since_ms`` is when it was last started or resumed: rules look no further back.
     ``tokens``/``paced_ms``/``running_ms`` are its pace; ``holder`` is the node that moves it until
     ``held_until_ms``.
     """
@@ -64,6 +65,7 @@ class Plan(msgspec.Struct):
     ready_age_at_start: float = 0.0
     paused_by: Paused | None = None
     started_ms: int | None = None
+    running_since_ms: int = 0
     finished_ms: int | None = None
     holder: str = ""
     held_until_ms: int = 0

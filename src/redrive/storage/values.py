@@ -291,7 +291,8 @@ _SUMS = ("published", "acked", "dead", "redriven", "expired", "unfenced", "servi
 
 
 class StatsDelta(msgspec.Struct):
-    """What happened in one queue during one 10-second slot on one node; ``service_ms`` is a histogram."""
+    """What happened in one queue during one 10-second slot on one node; ``service_ms`` is a histogram,
+    ``slots`` maps consumers to the jobs that each works on at once."""
 
     published: int = 0
     acked: int = 0
@@ -302,7 +303,7 @@ class StatsDelta(msgspec.Struct):
     service_total_ms: int = 0
     attempts_settled: dict[int, int] = {}
     service_ms: dict[int, int] = {}  # bucket index → count
-    consumers: set[str] = set()
+    slots: dict[str, int] = {}
 
     def add(self, other: StatsDelta) -> None:
         """Count what ``other`` counted."""
@@ -314,8 +315,15 @@ class StatsDelta(msgspec.Struct):
         ):
             for key, count in theirs.items():
                 mine[key] = mine.get(key, 0) + count
-        if len(self.consumers) < CONSUMERS_KEPT:
-            self.consumers |= other.consumers
+        self.see(other.slots)
+
+    def see(self, slots: dict[str, int]) -> None:
+        """Consumers were there; of so many as are kept."""
+        for consumer, concurrency in slots.items():
+            if consumer in self.slots:
+                self.slots[consumer] = max(self.slots[consumer], concurrency)
+            elif len(self.slots) < CONSUMERS_KEPT:
+                self.slots[consumer] = concurrency
 
 
 def body_hash(message_id: str, job_key: str | None, headers: bytes | None, body: bytes) -> bytes:

@@ -139,6 +139,7 @@ class ContractTransport:
         visibility_timeout: float | None,
         wait_seconds: float,
         consumer_id: str,
+        concurrency: int = 1,
     ) -> Lease:
         """Lease up to ``max_messages``, waiting up to ``wait_seconds`` for the first."""
         request = {
@@ -147,6 +148,7 @@ class ContractTransport:
             "visibility_timeout": visibility_timeout,
             "wait_seconds": min(wait_seconds, limits.WAIT_SECONDS_MAX),
             "consumer_id": consumer_id,
+            "concurrency": min(concurrency, limits.CONCURRENCY_MAX),
             "view": "messages",
         }
         answer = self._typed("queue.consume", request, _Consumed, _useful_seconds(visibility_timeout))

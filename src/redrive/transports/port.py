@@ -114,8 +114,10 @@ class Transport(Protocol):
         visibility_timeout: float | None,
         wait_seconds: float,
         consumer_id: str,
+        concurrency: int = 1,
     ) -> Lease:
-        """Lease up to ``max_messages``, waiting up to ``wait_seconds`` for the first."""
+        """Lease up to ``max_messages``, waiting up to ``wait_seconds`` for the first. ``concurrency``: how
+        many jobs this consumer works on at once, where the queue wants to know."""
 
     def ack(self, queue: str, items: Sequence[tuple[str, str]]) -> list[bool | RedriveError]:
         """Acknowledge (message_id, receipt_handle)s: True, False when it was gone before, or the refusal."""

@@ -31,6 +31,7 @@ class Leasing:
         visibility_timeout: float | None,
         wait_seconds: float,
         consumer_id: str,
+        concurrency: int,
         able: threading.Event,
         stopping: threading.Event,
     ) -> None:
@@ -40,6 +41,7 @@ class Leasing:
         self._visibility_timeout = visibility_timeout
         self._wait_seconds = wait_seconds
         self._consumer_id = consumer_id
+        self._concurrency = concurrency
         self._able = able
         self._stopping = stopping
         self._lease_seconds: float | None = visibility_timeout
@@ -78,6 +80,7 @@ class Leasing:
             visibility_timeout=self._visibility_timeout,
             wait_seconds=round(wait, 3),
             consumer_id=self._consumer_id,
+            concurrency=self._concurrency,
         )
 
     def _take_in(self, lease: Lease, sent_at: float) -> None:

@@ -78,6 +78,7 @@ class Shift:
             visibility_timeout=settings.visibility_timeout,
             wait_seconds=settings.wait_seconds,
             consumer_id=execution.consumer_id,
+            concurrency=settings.concurrency,
             able=self._able,
             stopping=self._stopping,
         )

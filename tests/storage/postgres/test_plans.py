@@ -21,8 +21,10 @@ SELECT gen_random_uuid(), n % 400 + 1, n % 4, n % 10, n, n * 10, n,
     CASE WHEN n % 4 = 2 THEN n % 8000 + 1 END, n, n, 'x', 'x' FROM generate_series(1, 40000) n;
 INSERT INTO dead_letters (message_id, redrive_count, delivery, dlq_id, origin, source_position, blocks,
     job_key, reason, fingerprint, attempts, first_failed_ms, dead_ms, expires_ms, closed_ms)
-SELECT gen_random_uuid(), 0, 1, n % 400 + 1, 'q' || n % 400 + 1, 0, false, 'k', 'rejected',
+SELECT gen_random_uuid(), 0, 1, n % 400 + 1, 'q' || n % 400 + 1, 0, false, 'k' || n, 'rejected',
     'f' || n % 7, 1, n, n, n, CASE WHEN n % 3 = 0 THEN n END FROM generate_series(1, 12000) n;
+INSERT INTO tombstones (message_id, queue, job_key, cause, enqueued_ms, removed_ms, body_hash)
+SELECT gen_random_uuid(), 'q', 'k' || n, 'purged', n, n, 'x' FROM generate_series(1, 8000) n;
 INSERT INTO attempts (message_id, delivery, attempt, leased_ms, ended_ms, ended)
 SELECT gen_random_uuid(), 1, 1, n, n, 'nacked' FROM generate_series(1, 8000) n;
 INSERT INTO idempotency (slot, key_hash, request_hash, answer)

@@ -69,6 +69,7 @@ def main() -> dict[str, Any]:
         "by_own_name": len(by_own_name),
         "redriven": [one["redriven"], rest["redriven"]],
         "plan_ids": [one["plan_id"], rest["plan_id"]],
+        "delivered_by": [first["redrive"]["plan_id"], second["redrive"]["plan_id"]],
         "plan": operator.session.call("GET", f"/v1/redrive/plan/{one['plan_id']}").status,
         "same_ids": [first["message_id"] == spent_id, second["message_id"] == rejected_id],
         "budgets": [(m["attempt"], m["delivery"], m["redrive"]["count"]) for m in (first, second)],

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from redrive.cli.failures import NO, USAGE, Refusal
-from redrive.cli.output import Column, note, progress
+from redrive.cli.output import Column, note
 from redrive.cli.session import LIMIT, Limit, Options, Session, command
 
 app = typer.Typer(help="Dead letters: list, groups, show, redrive.", no_args_is_help=True)
@@ -24,10 +24,10 @@ SELECT: Final[Options] = {
     "attempts_min": Annotated[int | None, typer.Option(help="With at least so many attempts.")],
     "text": Annotated[str | None, typer.Option(help="With this text in the error.")],
 }
-_DIED = typer.Option(
+DIED = typer.Option(
     help="max_attempts, rejected, lease_expired, undecodable, expired or checksum.", metavar="REASON"
 )
-Died = Annotated[str | None, _DIED]
+Died = Annotated[str | None, DIED]
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Only this message; repeatable.", metavar="MESSAGE_ID")
 ]
@@ -120,38 +120,29 @@ def redrive(
     queue: Queue,
     select: dict[str, Any],
     ids: Ids = None,
-    dead_reason: Annotated[str | None, _DIED] = None,
+    dead_reason: Annotated[str | None, DIED] = None,
     everything: All = False,
     most: Max = IN_ONE_CALL,
     reason: Reason = None,
 ) -> None:
-    """Send dead letters back to their queue with a fresh attempt budget; they keep their ids.
+    """Send dead letters back to their queue with a fresh attempt budget, by a plan; they keep their ids.
 
     Name what to send: --id, a filter, or --all. What is skipped is listed with why. Exit code 1 when nothing
     was redriven.
     """
-    request = {
-        "queue": queue,
-        "message_ids": ids or None,
-        "dead_reason": dead_reason,
-        "reason": reason,
-        **select,
-    }
     if not everything and not ids and dead_reason is None and not select:
         raise Refusal(
             USAGE, "what to redrive is not named", hint="Give --id, a filter or --all.", code="SELECTION"
         )
-    redriven = 0
-    with progress("redriving", most if most > IN_ONE_CALL else None) as advance:
-        while redriven < most:
-            asked = min(IN_ONE_CALL, most - redriven)
-            done = session.client.call("queue.dlq.redrive", {**request, "max_messages": asked})
-            redriven += done["redriven"]
-            advance(done["redriven"])
-            if done["redriven"] < asked:  # so that only the last call can have skipped something
-                break
+    request = {"queue": queue, "message_ids": ids or None, "reason": reason, **select}
+    if ids or most <= IN_ONE_CALL:
+        one_call = {"dead_reason": dead_reason, "max_messages": min(most, IN_ONE_CALL)}
+        done = session.client.call("queue.dlq.redrive", request | one_call)
+    else:
+        done = _by_plan(session, queue, {**select, "reason": dead_reason, "max_messages": most}, reason)
+    redriven = done["redriven"]
     if session.out.as_json:
-        session.out.json({**done, "redriven": redriven})
+        session.out.json(done)
     else:
         stayed = f", {done['skipped_count']} skipped" if done["skipped_count"] else ""
         session.out.line(f"{redriven} redriven to {queue.removesuffix('.dlq')}{stayed}")
@@ -159,8 +150,22 @@ def redrive(
             session.out.table(done["skipped"], SKIPPED, empty="")
         if more := done["skipped_count"] - len(done["skipped"]):
             note(f"{more} more were skipped")
+        if redriven > 1:
+            note(f"they go at the plan's pace: redrive plan watch {done['plan_id']}")
     if not redriven:
         raise typer.Exit(NO)
+
+
+def _by_plan(session: Session, queue: str, select: dict[str, Any], reason: str | None) -> dict[str, Any]:
+    """More than one call takes: one plan over all of them, since a second call would find those that the
+    first one's plan has not sent yet."""
+    from redrive.cli.watching import frozen
+
+    request = {"queue": queue, "select": select, "reason": reason or "dlq redrive"}
+    plan_id = session.client.call("redrive.plan.create", request)["plan_id"]
+    session.client.call("redrive.plan.start", {"plan_id": plan_id, "reason": reason})
+    members = frozen(session, plan_id)["members"]
+    return {"redriven": members, "plan_id": plan_id, "skipped_count": 0, "skipped": []}
 
 
 def _error(error: Any) -> str:

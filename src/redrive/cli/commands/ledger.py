@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
-from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import typer
 
-from redrive.cli.failures import NO, USAGE, Refusal
+from redrive.cli.failures import NO, Refusal
 from redrive.cli.output import Column, note, progress
 from redrive.cli.session import SERVER, Session, command
 from redrive.cli.settings import without_password
+from redrive.cli.stores import opened_ledger, timed
 
 app = typer.Typer(
     help="The ledger in the application's database: install, status, job, relay.", no_args_is_help=True
@@ -32,7 +31,7 @@ ATTEMPTS: Final[tuple[Column, ...]] = (
 @command(app, "install", flags=LEDGER)
 def install(session: Session) -> None:
     """Create the ledger's tables, or bring them to this version; what is there stays."""
-    with opened(session, new=True) as (ledger, where):
+    with opened_ledger(session, new=True) as (ledger, where):
         applied = ledger.install()
     if session.out.as_json:
         session.out.json({"ledger": where, "applied": applied})
@@ -47,7 +46,7 @@ def status(session: Session) -> None:
     """Count the ledger's jobs by state, and what still waits for a relay."""
     from dataclasses import asdict
 
-    with opened(session) as (ledger, _):
+    with opened_ledger(session) as (ledger, _):
         found = asdict(ledger.status())
     if session.out.as_json:
         session.out.json(found)
@@ -63,12 +62,12 @@ def job(session: Session, job_key: JobKey) -> None:
     """
     from dataclasses import asdict
 
-    with opened(session) as (ledger, where):
+    with opened_ledger(session) as (ledger, where):
         found = ledger.job(job_key)
-        attempts = [_timed(asdict(attempt)) for attempt in ledger.attempts(job_key)]
+        attempts = [timed(asdict(attempt)) for attempt in ledger.attempts(job_key)]
     if found is None:
         raise Refusal(NO, f"{where} knows no job {job_key}", code="JOB_NOT_FOUND")
-    record = _timed(asdict(found))
+    record = timed(asdict(found))
     if session.out.as_json:
         session.out.json({**record, "attempts": attempts})
         return
@@ -87,7 +86,7 @@ def relay(session: Session, once: Once = False) -> None:
     from redrive.worker.relay import Relay
 
     logs.configure(session.settings)
-    with opened(session) as (ledger, where):
+    with opened_ledger(session) as (ledger, where):
         ledger.status()  # raises LedgerNotInstalled before anything is promised
         runner = Relay(ledger, session.client.transport)
         if once:
@@ -118,37 +117,3 @@ def _drain(session: Session, ledger: Any, runner: Any) -> None:
         session.out.line(f"{published} published, {waiting} waiting")
     if waiting:
         raise typer.Exit(NO)
-
-
-@contextlib.contextmanager
-def opened(session: Session, *, new: bool = False) -> Iterator[tuple[Any, str]]:
-    """The ledger, and its URL without a password. ``new``: an SQLite file may be made."""
-    from redrive.cli.stores import sqlite_file
-    from redrive.ledger import Ledger
-
-    url = session.settings.ledger
-    if url is None:
-        raise Refusal(
-            USAGE,
-            "the application's database is not named",
-            hint="Give --ledger sqlite:///app.db (REDRIVE_LEDGER).",
-            code="LEDGER",
-        )
-    file = sqlite_file(url)
-    if file is not None and not new and not file.is_file():
-        raise Refusal(USAGE, f"ledger {url}: no such file", hint="Name it with --ledger.", code="LEDGER")
-    with contextlib.closing(Ledger(url)) as ledger:
-        yield ledger, without_password(url)
-
-
-def _timed(record: dict[str, Any]) -> dict[str, Any]:
-    """Milliseconds since the epoch as RFC 3339, under the name without the unit."""
-    from redrive.contract.instants import rfc3339
-
-    shown = {}
-    for name, value in record.items():
-        if name.endswith("_at_ms"):
-            shown[name.removesuffix("_ms")] = None if value is None else rfc3339(value)
-        else:
-            shown[name] = value
-    return shown

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from redrive.cli import story
 from redrive.cli.output import Column
 from redrive.cli.session import LIMIT, Limit, Session, command
 
@@ -28,8 +29,16 @@ def listed(session: Session, queue: Queue, state: State = None, limit: Limit = L
 
 @command(app, "show")
 def show(session: Session, message_id: MessageId) -> None:
-    """Show one message with its attempts and its stays in the dead letters; changes nothing."""
-    session.show_record("queue.message", {"message_id": message_id})
+    """Show one message and all that happened to it, also when it is gone; changes nothing.
+
+    Publish, failed attempts, deaths, plans with their edits, outcomes. Exit code 1 when nothing is known of
+    it: a message that was done at its first delivery leaves its evidence in the ledger alone.
+    """
+    exact = session.client.exact("redrive.message", {"message_id": message_id})
+    if session.out.as_json:
+        session.out.json(exact)
+    else:
+        story.show(session, story.read(exact))
 
 
 @command(app, "cancel")

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from redrive.cli.commands.ledger import opened
 from redrive.cli.confirm import confirm, may_ask
 from redrive.cli.failures import NO, USAGE, Refusal
 from redrive.cli.output import Column, note, stages
 from redrive.cli.session import LIMIT, SERVER, Limit, Session, command
+from redrive.cli.stores import opened_ledger
 from redrive.cli.text import counted
 
 FLAGS: Final = (*SERVER, "ledger")
@@ -64,7 +64,7 @@ def reconcile(
     """
     _check(repair)
     transport = session.client.transport
-    with opened(session) as (ledger, _):
+    with opened_ledger(session) as (ledger, _):
         with stages() as told:
             found = ledger.reconcile(
                 queue, transport, settle_seconds=settle, unplanned=unplanned, progress=told

@@ -35,7 +35,6 @@ from redrive.contract.shapes.keys import (
     KeyRotate,
 )
 from redrive.contract.shapes.lineage import (
-    STEPS,
     JobLineage,
     JobLineageGet,
     Lineage,
@@ -127,7 +126,6 @@ from redrive.contract.shapes.queues import (
 )
 
 __all__ = [
-    "STEPS",
     "AbortFields",
     "AbortRecord",
     "Ack",

@@ -10,10 +10,6 @@ from redrive.contract.shapes.bounds import Answer, Cursor, Key, ListLimit, Messa
 from redrive.contract.shapes.messages import ErrorRecord, MessageItem
 
 StepName = Literal["published", "attempt", "dead", "closed", "planned", "redriven", "outcome", "removed"]
-STEPS: tuple[str, ...] = (
-    "published", "attempt", "dead", "planned", "closed", "redriven", "outcome", "removed",
-)  # fmt: skip
-"""What can happen, in the order in which things of one instant are told."""
 
 
 class MessageLineageGet(Request, kw_only=True):
@@ -63,6 +59,8 @@ class Lineage(Answer, kw_only=True):
     """A message from its publish to now. ``state`` is ``gone`` when the queue does not hold it any more:
     acknowledged, or as the last step says. ``message`` is what the queue holds. The server keeps failures: a
     message that was acknowledged at its first delivery leaves nothing here, its receipt is in the ledger.
+    ``left_out`` counts attempts that are too many to be told, the oldest ones; errors are without their
+    stacks, and cut.
     """
 
     message_id: str
@@ -71,6 +69,7 @@ class Lineage(Answer, kw_only=True):
     state: str
     message: MessageItem | None
     steps: list[LineageStep]
+    left_out: int = 0
 
 
 class JobLineage(Answer, kw_only=True):

@@ -98,13 +98,15 @@ class PublishBatchDone(Answer, kw_only=True):
 
 
 class Consume(Request, kw_only=True):
-    """Lease messages. Absent: 10 messages, the queue's timeout, no wait."""
+    """Lease messages. Absent: 10 messages, the queue's timeout, no wait. ``concurrency``: how many jobs this
+    consumer works on at once (1), for estimates of what the queue's consumers can do."""
 
     queue: QueueName
     max_messages: MaxMessages | None = None
     visibility_timeout: VisibilityTimeout | None = None
     wait_seconds: WaitSeconds | None = None
     consumer_id: Key | None = None
+    concurrency: Annotated[int, Meta(ge=1, le=limits.CONCURRENCY_MAX)] | None = None
     view: Literal["messages", "items", "both"] | None = None
 
 

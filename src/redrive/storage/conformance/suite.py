@@ -8,6 +8,7 @@ from redrive.storage.conformance.delivery import DeliveryScenarios
 from redrive.storage.conformance.evidence import EvidenceScenarios
 from redrive.storage.conformance.fifo import FifoScenarios
 from redrive.storage.conformance.hostile import HostileScenarios
+from redrive.storage.conformance.plans import PlanScenarios
 from redrive.storage.conformance.queues import QueuesScenarios
 from redrive.storage.conformance.receipts import ReceiptsScenarios
 from redrive.storage.conformance.transitions import TransitionScenarios
@@ -19,6 +20,7 @@ class EngineConformance(
     BudgetScenarios,
     DeadLettersScenarios,
     FifoScenarios,
+    PlanScenarios,
     QueuesScenarios,
     EvidenceScenarios,
     HostileScenarios,

@@ -37,7 +37,8 @@ from redrive.storage.values import StatsDelta
 class Outcome(msgspec.Struct):
     """What a batch did. ``results`` in the order of the commands; each an answer, a ``RedriveError``, or
     ``Deferred``. ``due``: by queue name, the earliest due time of what was put there; ``stats`` by queue id;
-    ``outage_ms`` what was taken out of the clock; ``now_ms`` the engine's time.
+    ``outage_ms`` what was taken out of the clock; ``now_ms`` the engine's time; ``judged`` whether a member
+    of a redrive plan was settled.
     """
 
     results: list[object]
@@ -45,6 +46,7 @@ class Outcome(msgspec.Struct):
     stats: dict[int, StatsDelta]
     outage_ms: int = 0
     now_ms: int = 0
+    judged: bool = False
 
 
 def _write_audit(work: Workspace, command: WriteAudit) -> None:
@@ -115,7 +117,8 @@ def apply(
     due = {
         work.by_id[queue_id].name: due_ms for queue_id, due_ms in work.due.items() if queue_id in work.by_id
     }
-    return Outcome([results[n] for n in range(len(commands))], due, dict(work.stats), outage_ms, tx.now_ms)
+    answers = [results[n] for n in range(len(commands))]
+    return Outcome(answers, due, dict(work.stats), outage_ms, tx.now_ms, work.judged)
 
 
 def _each(

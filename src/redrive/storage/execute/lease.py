@@ -38,9 +38,9 @@ def _lease(work: Workspace, command: Lease) -> Leased:
             raise QueueNotFound(f"queue {command.queue} is not found")
         queue = work.create_queue(command.queue, fifo=None, holds_dead=False, policy=QueuePolicy())
     if command.consumer_id is not None:
-        work.stats[queue.id].consumers.add(command.consumer_id)
+        work.stats[queue.id].see({command.consumer_id: command.concurrency})
     if command.company:
-        work.stats[queue.id].consumers |= command.company
+        work.stats[queue.id].see(command.company)
     visibility_ms = command.visibility_ms or int(queue.policy.visibility_timeout_default * 1000)
     answer = Leased([], work.now_ms, visibility_ms)
     if queue.state != "active":

@@ -34,7 +34,7 @@ from redrive.storage.values import AuditRow, Queue, StatsDelta
 SLICE = 500  # records written down, or members looked at, in one transaction
 _HOLD_MS = 3_000  # after which another node takes over the plan of one that died
 _BUSY_WAIT_MS = 50
-_IN_FLIGHT_WAIT_MS = 20
+_IN_FLIGHT_WAIT_MS = 20  # where members are settled on other nodes; of its own a node hears at once
 _ENDING_WAIT_MS = 200
 _VERDICTS_MAX = 10_000  # of one window, that are counted
 
@@ -59,7 +59,7 @@ def make(work: Workspace, command: MakePlan) -> PlanMade:
     if plan.listed:
         _seal(work, plan, members_sha256(sorted(item.message_id for item in items)))
         if plan.state is PlanState.RUNNING:
-            _advance(work, plan, plan.holder)
+            _advance(work, plan)  # which node moves it is still open
     work.tx.write_plan(plan)
     accepted = plan.members - len(stayed)
     if plan.members < plan.members_max:  # otherwise some were cut off, which is not gone
@@ -214,7 +214,7 @@ def _seal(work: Workspace, plan: Plan, sha256: str) -> None:
 
 
 def _run(work: Workspace, plan: Plan) -> None:
-    plan.started_ms = plan.started_ms or work.now_ms
+    plan.started_ms, plan.running_since_ms = plan.started_ms or work.now_ms, work.now_ms
     plan.paused_by, plan.paced_ms, plan.tokens = None, work.now_ms, 1.0
     queue = _queue(work, plan)
     plan.ready_age_at_start = 0.0 if queue is None else _ready_age(work, queue)
@@ -230,15 +230,15 @@ def _ready_age(work: Workspace, queue: Queue) -> float:
     return 0.0 if due_ms is None else max(0, work.now_ms - due_ms) / 1000
 
 
-def _advance(work: Workspace, plan: Plan, node: str) -> Advanced:
+def _advance(work: Workspace, plan: Plan, node: str = "") -> Advanced:
     now = work.now_ms
-    since = max(now - plan.abort.window_seconds * 1000, plan.started_ms or 0)
-    seen = work.tx.verdicts(plan.number, since, _VERDICTS_MAX)
+    since = max(now - plan.abort.window_seconds * 1000, plan.running_since_ms)
+    seen = work.tx.verdicts(plan.number, since, plan.running_since_ms, _VERDICTS_MAX)
     stop = abort.fired(plan.abort, _readings(work, plan, seen))
     if stop is not None:
         _stop(work, plan, stop)
         return Advanced(plan.state)
-    if plan.holder != node or plan.held_until_ms - now < _HOLD_MS // 2:
+    if node and (plan.holder != node or plan.held_until_ms - now < _HOLD_MS // 2):
         plan.holder, plan.held_until_ms = node, now + _HOLD_MS
     pace = plan.pace.refill(now, plan.envelope)
     room = pace.grant(plan.envelope, seen.in_flight)
@@ -253,7 +253,8 @@ def _advance(work: Workspace, plan: Plan, node: str) -> Advanced:
     if not more:
         return Advanced(plan.state, sent, _ENDING_WAIT_MS)
     full = in_flight >= plan.envelope.max_in_flight
-    return Advanced(plan.state, sent, _IN_FLIGHT_WAIT_MS if full else pace.wait_ms(plan.envelope))
+    wait_ms = _IN_FLIGHT_WAIT_MS if full else pace.wait_ms(plan.envelope, in_flight)
+    return Advanced(plan.state, sent, wait_ms, full=full)
 
 
 def _left(work: Workspace, plan: Plan) -> bool:
@@ -312,7 +313,7 @@ def _readings(work: Workspace, plan: Plan, seen: Verdicts) -> Readings:
         **{name: getattr(readings, name) for name in ("returned", "returned_id", "returned_fingerprint")},
         succeeded=seen.succeeded,
         failed=seen.failed,
-        consumers=len(total.consumers),
+        consumers=len(total.slots),
         ready_age_seconds=_ready_age(work, queue),
         ready_age_at_start=plan.ready_age_at_start,
         service_time_p95_ms=histogram.percentile(total.service_ms, 0.95),

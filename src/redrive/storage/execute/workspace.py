@@ -77,6 +77,7 @@ class Workspace:
         self.closed: list[DeadLetter] = []
         self.attempts: list[Attempt] = []
         self.tombstones: list[Tombstone] = []
+        self.judged = False  # whether a member of a plan was among them
         self.verdicts: list[Verdict] = []  # on messages that were redriven: a plan may wait for them
         self._changed: dict[str, tuple[Change, Facts]] = {}
         self._groups: dict[int, Group] = {}
@@ -258,6 +259,7 @@ class Workspace:
             if verdict.message_id in items:
                 judge(items[verdict.message_id], verdict, self.now_ms)
         self.tx.write_items(list(items.values()))
+        self.judged = self.judged or bool(items)
         self.verdicts.clear()
 
     def at_head(self, facts: Facts) -> bool:

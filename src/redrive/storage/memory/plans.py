@@ -66,11 +66,11 @@ class MemoryPlans:
             ]
             assert len(sent) <= 1, f"{item.message_id} was sent by two plans at once"
 
-    def verdicts(self, plan: int, since_ms: int, limit: int) -> Verdicts:
+    def verdicts(self, plan: int, since_ms: int, returned_since_ms: int, limit: int) -> Verdicts:
         rows = sorted((i for i in self._t.items.values() if i.plan == plan), key=lambda item: item.n)
         done = [i for i in rows if i.outcome == "completed" and (i.finished_ms or 0) >= since_ms]
         failed = [i for i in rows if i.failed_ms is not None and i.failed_ms >= since_ms]
-        returned = [i for i in rows if i.returned]
+        returned = [i for i in rows if i.returned and (i.failed_ms or 0) >= returned_since_ms][:limit]
         first = returned[0] if returned else None
         return Verdicts(
             sum(i.outcome == "sent" for i in rows),

@@ -115,7 +115,7 @@ class MemoryReader(MemoryPlanReader):
         return [facts.message_id for facts in rows if facts.job_key == job_key]
 
     def dead_of_job(self, job_key: str, after: str, limit: int) -> list[str]:
-        rows = [*self._t.dead.values(), *self._t.tombstones.values()]
+        rows: list[DeadLetter | Tombstone] = [*self._t.dead.values(), *self._t.tombstones.values()]
         found = {row.message_id for row in rows if row.job_key == job_key and row.message_id > after}
         return sorted(found)[:limit]
 

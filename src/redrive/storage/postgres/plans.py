@@ -79,9 +79,11 @@ class PostgresPlans(Opening):
             *_changing(items),
         )
 
-    def verdicts(self, plan: int, since_ms: int, limit: int) -> Verdicts:
+    def verdicts(self, plan: int, since_ms: int, returned_since_ms: int, limit: int) -> Verdicts:
         [counts] = self._session.fetch("verdicts", b.int8(plan), b.int8(since_ms), b.int8(limit))
-        returned = self._session.fetch("items_returned", b.int8(plan), b.int8(limit))
+        returned = self._session.fetch(
+            "items_returned", b.int8(plan), b.int8(returned_since_ms), b.int8(limit)
+        )
         message_id, cause = returned[0] if returned else (None, None)
         in_flight, done, failed = counts
         return Verdicts(in_flight, done, failed, len(returned), message_id, cause)

@@ -55,8 +55,8 @@ class SqlitePlans:
         ]
         self._connection.executemany(SQL["write_item"].sql, rows)
 
-    def verdicts(self, plan: int, since_ms: int, limit: int) -> Verdicts:
-        returned = list(self._connection.execute(SQL["items_returned"].sql, (plan, limit)))
+    def verdicts(self, plan: int, since_ms: int, returned_since_ms: int, limit: int) -> Verdicts:
+        returned = list(self._connection.execute(SQL["items_returned"].sql, (plan, returned_since_ms, limit)))
         message_id, cause = returned[0] if returned else (None, None)
         return Verdicts(
             self._count("items_in_flight", plan),
