@@ -30,7 +30,9 @@ def show(session: Session, plan: Mapping[str, Any]) -> None:
             "queue": plan["queue"],
             "state": plan["state"],
             "paused_by": paused_by(plan["paused_by"]) or None,
-            "members": plan["members"],
+            "members": plan["members"]
+            if plan.get("complete") is not False
+            else f"at least {plan['members']}",
             "counts": members_of(plan["counts"]),
             "members_sha256": plan["members_sha256"],
             "selection": plan["selection"],

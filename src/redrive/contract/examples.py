@@ -59,7 +59,7 @@ _HELD: dict[str, Any] = {
 }  # fmt: skip
 _ESTIMATE: dict[str, Any] = {
     "count": 12000, "serial_seconds": 3000, "seconds_at_envelope": 600.25, "spare_per_second": 24.5,
-    "suggested_rate": 19.6, "bound": "rate_per_second",
+    "suggested_rate": 19.6, "bound": "rate_per_second", "complete": True,
 }  # fmt: skip
 _PLAN: dict[str, Any] = {
     "plan_id": _OTHER, "queue": "settlement", "state": "draft",

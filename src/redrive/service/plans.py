@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,22 +15,19 @@ from redrive.domain.abort import AbortRules
 from redrive.domain.envelope import Envelope
 from redrive.domain.errors import InvalidRequest, PlanNotFound, RedriveError
 from redrive.domain.estimate import Estimate, estimate
-from redrive.domain.plans import PlanEvent, PlanState, members_sha256
+from redrive.domain.plans import PlanEvent, PlanState
 from redrive.domain.redaction import exactly, redact
 from redrive.service.access import Caller
 from redrive.service.capacity import measured
 from redrive.service.context import Context, audit, idempotent, known_dead
 from redrive.service.looking import cursor_number
 from redrive.service.showing import Paths
+from redrive.service.survey import survey
 from redrive.service.work import Read
 from redrive.storage.plan_commands import ChangePlan, MakePlan, PlanMade, Resolved, ResolvePlan
 from redrive.storage.plans import Paused, Plan, PlanItem
 from redrive.storage.port import Reader
-from redrive.storage.values import DeadFilter, DeadLetter
-
-_PAGE = 500  # records of one snapshot, so that none is held for long
-_HASHED_MAX = 100_000  # members of a dry run up to which it gives their hash: it must hold their ids
-_GROUPS_MAX = 1_000
+from redrive.storage.values import DeadFilter
 
 
 def create(context: Context, caller: Caller, request: shapes.PlanCreate, key: Idempotency | None) -> Read:
@@ -208,11 +204,10 @@ def estimated(
     def run() -> shapes.EstimateRecord:
         known_dead(context, caller, request.queue)
         select, most = selected(request.queue, request.select), _members_max(request.select)
-        count = sum(len(page) for page in _pages(context, select.for_redrive(), caller.patterns, most))
-        envelope = enveloped(request.envelope)
-        return context.engine.read(
-            lambda reader: _estimate_record(estimate(count, envelope, measured(reader, request.queue)))
-        )
+        found = survey(context, select.for_redrive(), caller.patterns, most)
+        seen = context.engine.read(lambda reader: measured(reader, request.queue))
+        record = _estimate_record(estimate(found.count, enveloped(request.envelope), seen))
+        return msgspec.structs.replace(record, complete=found.complete)
 
     return Read(run)
 
@@ -232,46 +227,20 @@ def _find(reader: Reader, caller: Caller, plan_id: str) -> Plan:
     return plan
 
 
-def _pages(context: Context, select: DeadFilter, patterns: tuple[str, ...], most: int) -> Any:
-    """The selected records, oldest first, in pages of a snapshot each; reading changes nothing."""
-    after, left = (0, ""), most
-    while left > 0:
-        wanted = min(_PAGE, left)
-        read: Callable[[Reader], list[DeadLetter]] = lambda r: r.dead_records(select, after, wanted)  # noqa: B023, E731
-        page = context.engine.read(read)
-        if page:
-            after = page[-1].dead_ms, page[-1].message_id
-            seen = [d for d in page if d.origin is None or Caller("", "", (), patterns).may_see(d.origin)]
-            left -= len(seen)
-            yield seen
-        if len(page) < wanted:
-            return
-
-
 def _dry_run(context: Context, plan: Plan) -> shapes.PlanRecord:
     """What the plan would be, by reading only."""
-    ids: list[str] = []
-    groups: dict[tuple[str | None, str, str | None], int] = {}
-    count, oldest, newest = 0, None, None
-    for page in _pages(context, plan.select.for_redrive(), plan.patterns, plan.members_max):
-        for record in page:
-            cause = (record.fingerprint, record.reason, record.error_type)
-            if cause in groups or len(groups) < _GROUPS_MAX:
-                groups[cause] = groups.get(cause, 0) + 1
-            if count < _HASHED_MAX:
-                ids.append(record.message_id)
-            count += 1
-            oldest, newest = oldest or record.dead_ms, record.dead_ms
-    told = [
-        shapes.PlanGroup(fingerprint=mark, reason=reason, error_type=kind, count=number)
-        for (mark, reason, kind), number in sorted(groups.items(), key=lambda g: (-g[1], str(g[0])))
-    ]
-    plan.members = count
-    plan.members_sha256 = members_sha256(sorted(ids)) if count <= _HASHED_MAX else None
-    record = context.engine.read(lambda reader: _record(reader, plan, {"pending": count} if count else {}))
+    found = survey(context, plan.select.for_redrive(), plan.patterns, plan.members_max)
+    plan.members, plan.members_sha256 = found.count, found.sha256
+    counts = {"pending": found.count} if found.count else {}
+    record = context.engine.read(lambda reader: _record(reader, plan, counts))
     record.plan_id, record.state, record.created_at = None, "dry_run", None
-    record.groups = told
-    record.oldest_dead_at, record.newest_dead_at = rfc3339_or_none(oldest), rfc3339_or_none(newest)
+    record.complete = found.complete
+    record.groups = [
+        shapes.PlanGroup(fingerprint=mark, reason=reason, error_type=kind, count=number)
+        for (mark, reason, kind), number in sorted(found.causes.items(), key=lambda g: (-g[1], str(g[0])))
+    ]
+    record.oldest_dead_at = rfc3339_or_none(found.oldest_ms)
+    record.newest_dead_at = rfc3339_or_none(found.newest_ms)
     return record
 
 

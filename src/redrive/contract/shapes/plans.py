@@ -163,7 +163,7 @@ class EstimateGet(Request, kw_only=True):
 class EstimateRecord(Answer, kw_only=True):
     """``serial_seconds``: one worker, one job after the other. ``spare_per_second``: what the consumers can
     do beside the arrivals; ``suggested_rate`` is below it. Null where nothing was measured that could tell;
-    ``bound`` names what sets the pace."""
+    ``bound`` names what sets the pace; ``complete`` false: there are at least so many."""
 
     count: int
     serial_seconds: float | None
@@ -171,6 +171,7 @@ class EstimateRecord(Answer, kw_only=True):
     spare_per_second: float | None
     suggested_rate: float | None
     bound: str
+    complete: bool = True
 
 
 class EnvelopeRecord(Answer, kw_only=True):
@@ -213,8 +214,8 @@ class PlanGroup(Answer, kw_only=True):
 
 
 class PlanRecord(Answer, kw_only=True):
-    """A plan, or (``state`` ``dry_run``, no ``plan_id``) what it would be; ``groups`` and ages are a dry
-    run's. ``counts`` has the members by outcome."""
+    """A plan, or (``state`` ``dry_run``, no ``plan_id``) what it would be; ``groups``, ages and ``complete``
+    (false: there are at least so many ``members``) are a dry run's. ``counts`` has the members by outcome."""
 
     plan_id: str | None
     queue: str
@@ -236,6 +237,7 @@ class PlanRecord(Answer, kw_only=True):
     groups: list[PlanGroup] | None = None
     oldest_dead_at: str | None = None
     newest_dead_at: str | None = None
+    complete: bool | None = None
 
 
 class PlanPage(Answer, kw_only=True):
