@@ -11,7 +11,7 @@ from tests.service.test_redrive import dead
 
 
 def test_what_takes_too_long_is_told_as_at_least(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dry run and an estimate of two pages within no time: a page of them, and no hash; a plan takes all."""
+    """A dry run and an estimate of two pages within no time: a page, and no hash; a plan takes all."""
     dead(service, 600)
     whole = create(service, dry_run=True)
     assert (whole.members, whole.complete, whole.members_sha256 is not None) == (600, True, True)
