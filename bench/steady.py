@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from bench import recovering
 from bench import steady_cycles as cycles
 from bench import steady_served as served
 from bench import steady_server as process
@@ -181,6 +182,11 @@ def _failing(scale: Scale, stores: Stores, kind: Kind) -> Figure:
     )
 
 
+def _recovering(measure: Callable[..., Figure], scale: Scale, stores: Stores, kind: Kind) -> Figure:
+    dead = scale.of(100_000, 2_000)
+    return measure(stores, kind, dead, scale.pairs, scale.seconds(4.0, 1.0), scale.note)
+
+
 def _idle(what: Literal["cpu", "queries"], scale: Scale, stores: Stores, kind: Kind) -> Figure:
     url = stores.fill(kind, "idle", empty)
     count = functools.partial(stores.transactions, "idle") if kind == "postgres" else None
@@ -234,6 +240,14 @@ ROWS: list[Row] = [
     *_row(
         "failing", "others' publish p99 while every job of a queue fails, against every one succeeding",
         2.0, "at most", _failing, *BOTH,
+    ),
+    *_row(
+        "dead-looks", "others' publish p99 while 100,000 dead letters are listed, grouped and tried",
+        2.0, "at most", functools.partial(_recovering, recovering.looks), *BOTH,
+    ),
+    *_row(
+        "dead-drain", "p99 of others' jobs while a plan drains dead letters, against the plan paused",
+        1.2, "at most", functools.partial(_recovering, recovering.drain), *BOTH,
     ),
     *_row(
         "idle-polls", "1,000 idle long polls, CPU of the server",

@@ -33,6 +33,12 @@ TABLE = {
     "keyed publishes": {"keyed-full-sqlite": 0.8, "keyed-full-postgres": 0.8},
     "purge; expiry": {"purge-sqlite": 2, "purge-postgres": 2, "expiry-sqlite": 2, "expiry-postgres": 2},
     "others while all jobs fail": {"failing-sqlite": 2, "failing-postgres": 2},
+    "others while dead letters are looked at; while a plan drains them": {
+        "dead-looks-sqlite": 2,
+        "dead-looks-postgres": 2,
+        "dead-drain-sqlite": 1.2,
+        "dead-drain-postgres": 1.2,
+    },
     "two nodes against one": {"nodes-two-against-one": 1},
     "worker with the ledger on": {"ledger-sqlite": 0.7, "ledger-postgres": 0.7},
     "1,000 idle long polls: CPU; queries": {
@@ -48,6 +54,7 @@ LOWER_IS_BETTER = (
     "purge-",
     "expiry-",
     "failing-",
+    "dead-",
     "idle-",
     "memory-",
     "recovery-",
