@@ -17,6 +17,24 @@ def merged(target: bytes, patch: bytes) -> bytes:
     return _text(_merge(_read(target), _read(patch))).encode()
 
 
+def undoing(target: bytes, patch: bytes) -> bytes:
+    """The patch that takes ``patch`` back from what it makes of ``target``: the values that it replaced."""
+    before = _read(target)
+    return _text(_difference(_merge(before, _read(patch)), before)).encode()
+
+
+def _difference(now: Any, before: Any) -> Any:
+    if not isinstance(now, dict) or not isinstance(before, dict):
+        return before
+    found = {name: None for name in now if name not in before}
+    for name, value in before.items():
+        if name not in now:
+            found[name] = value
+        elif _text(now[name]) != _text(value):  # as texts: 5 is not "5"
+            found[name] = _difference(now[name], value)
+    return found
+
+
 def _read(raw: bytes) -> Any:
     return json.loads(raw, parse_int=_Number, parse_float=_Number)
 

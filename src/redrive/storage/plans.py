@@ -138,7 +138,8 @@ def judge(item: PlanItem, verdict: Verdict, now_ms: int) -> None:
             verdict.rejected and verdict.fingerprint is not None and verdict.fingerprint == item.died_of
         )
     if verdict.outcome is not None:
-        item.outcome, item.finished_ms, item.detail = verdict.outcome, now_ms, verdict.detail
+        item.outcome, item.finished_ms = verdict.outcome, now_ms
+        item.detail = "; ".join(said for said in (item.detail, verdict.detail) if said) or None
 
 
 #: What a plan was made with; everything else changes.

@@ -241,6 +241,25 @@ class PlanScenarios:
         [item] = items(rig, plan)
         assert item.detail is not None
         assert item.detail.startswith("edited: checksum ")
+        reject(rig, message)
+        [item] = items(rig, plan)
+        assert item.detail is not None
+        assert item.detail.endswith("; rejected")
+        rows = rig.engine.read(lambda reader: reader.audit_page(0, 10))
+        [row] = [row for row in rows if row.action == "message.edit"]
+        said = msgspec.json.decode(row.detail or b"")
+        assert (said["patch"], said["undo"]) == ({"amount": 5, "note": None}, {"amount": -5, "note": "x"})
+
+    def test_an_edit_that_makes_a_payload_too_large_is_skipped(self, rig: Rig) -> None:
+        """The letter stays as it was; one byte less is sent."""
+        room = limits.BODY_BYTES_MAX - len(b'{"a":""}')
+        for size, sent in ((room + 1, 0), (room, 1)):
+            [message_id] = bury(rig, 1, body=b"{}")
+            select = DeadFilter(queue="jobs", message_ids=(message_id,))
+            patch = b'{"a":"%b"}' % (b"x" * size)
+            plan = rig.do(redrive(select, 1, explicit=True, reason="long", edit=patch)).plan
+            assert outcomes(rig, plan) == ({"sent": 1} if sent else {"skipped": 1})
+            assert len(rig.lease()) == sent
 
     def test_completed_jobs_are_resolved_without_being_sent(self, rig: Rig) -> None:
         """On evidence for the right job key only; the dead letter goes and leaves a tombstone."""

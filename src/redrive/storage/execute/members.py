@@ -6,15 +6,17 @@ from typing import Any
 
 import msgspec
 
+from redrive.domain import limits
 from redrive.domain.decide import Case, decide
 from redrive.domain.facts import Facts, Obstacle, Slot
-from redrive.domain.merge_patch import merged
+from redrive.domain.merge_patch import merged, undoing
+from redrive.domain.redaction import exactly, redact
 from redrive.domain.states import Event
 from redrive.storage.execute.fingerprints import policy_of
 from redrive.storage.execute.moves import carry_out
 from redrive.storage.execute.workspace import Workspace
 from redrive.storage.plans import Plan, PlanItem
-from redrive.storage.values import DeadLetter, body_hash
+from redrive.storage.values import AuditRow, DeadLetter, body_hash
 
 Why = tuple[Obstacle, str]
 GONE: Why = ("gone", "no such dead letter is in this selection")
@@ -62,27 +64,41 @@ def _forbidden(work: Workspace, plan: Plan, facts: Facts, origin: str) -> Why | 
     return None
 
 
-def send(work: Workspace, plan: Plan, item: PlanItem) -> None:
-    """Back to the source, with a fresh budget, edited if the plan says so."""
+def send(work: Workspace, plan: Plan, item: PlanItem) -> Why | None:
+    """Back to the source, with a fresh budget, edited if the plan says so; why it stays, or None."""
     facts, record = work.facts[item.message_id], work.open_records[item.message_id]
     assert facts is not None
-    if plan.edit is not None:
-        item.detail = _edit(work, facts, plan.edit)
     target = work.by_name[str(record.origin)]
+    if plan.edit is not None:
+        why = _edit(work, plan, item, facts, target.policy.redact)
+        if why is not None:
+            return why
     work.set_kind(target, fifo=record.source_group is not None)
     case = Case(Event.REDRIVE, facts, target.policy, work.now_ms, grouped=target.grouped)
     carry_out(work, Event.REDRIVE, facts, decide(case))
     item.outcome, item.sent_ms = "sent", work.now_ms
+    return None
 
 
-def _edit(work: Workspace, facts: Facts, patch: bytes) -> str:
-    """Change the payload; the sentence for the lineage. What is too large now is refused."""
+def _edit(work: Workspace, plan: Plan, item: PlanItem, facts: Facts, redacted: tuple[str, ...]) -> Why | None:
+    """Change the payload; why it cannot be, or None. The member tells the checksums, the audit log what was
+    changed into what, without what the source keeps out of sight."""
+    assert plan.edit is not None
     headers, body = work.tx.content(facts.id)
-    changed = merged(body, patch)
+    changed = merged(body, plan.edit)
+    most = limits.BODY_BYTES_MAX
+    if len(changed) > most:
+        return "skipped", f"its edited payload would have {len(changed)} bytes, at most {most} are allowed"
     job_key = None if facts.job_key == facts.message_id else facts.job_key
     before, facts.body_hash = facts.body_hash, body_hash(facts.message_id, job_key, headers, changed)
     work.tx.rewrite(facts, changed)
-    return f"edited: checksum {before.hex()} became {facts.body_hash.hex()}"
+    item.detail = f"edited: checksum {before.hex()} became {facts.body_hash.hex()}"
+    changes = {"patch": plan.edit, "undo": undoing(body, plan.edit)}
+    told = {name: redact(redacted, exactly(raw)).payload for name, raw in changes.items()}
+    said = msgspec.json.encode({"plan_id": plan.plan_id, "message_id": item.message_id, **told})
+    row = AuditRow(0, plan.actor, "message.edit", plan.queue, plan.reason, None, "done")
+    work.audit(row, detail=said, selection_hash=plan.members_sha256)
+    return None
 
 
 def resolve(work: Workspace, item: PlanItem, evidence: Any) -> None:

@@ -280,9 +280,8 @@ def _send(work: Workspace, plan: Plan, room: int) -> tuple[int, bool]:
                 floor = item.n if floor is None else floor
                 more = True
                 continue
-            why = obstacle(work, plan, item)
+            why = obstacle(work, plan, item) or send(work, plan, item)
             if why is None:
-                send(work, plan, item)
                 sent += 1
             else:
                 item.outcome, item.detail, item.finished_ms = why[0], why[1], work.now_ms
