@@ -42,6 +42,7 @@ SETTLED = 1 / 2  # of the samples are warm-up
 SLOPE_MAX = 1.0  # MiB an hour
 SPARE = 3  # descriptors or threads that come and go
 CACHE_MIB = 64.0  # of the writing connection
+CACHED_PAGE = 4_352 / 4_096  # what a page of the store takes there: SQLite keeps 256 bytes beside each
 EVIDENCE_KIB_MAX = 24  # of a failed job: three attempts, a page each with its stack, its letter, its share of
 # the records of all jobs
 WAL_MIB = 8  # that come and go
@@ -99,7 +100,7 @@ class Store:
         main, log = folder / "queue.db", folder / "queue.db-wal"
         size, waiting = (file.stat().st_size / MIB if file.exists() else 0.0 for file in (main, log))
         self.sizes.append(size + waiting)
-        self.cached.append(min(CACHE_MIB, size))
+        self.cached.append(min(CACHE_MIB, size * CACHED_PAGE))
         self.failed.append(failed)
 
 
