@@ -4,9 +4,9 @@ The work is of every kind: most jobs succeed, some fail until they are dead, som
 their lease over several extensions. Dead letters are purged now and then: of them the store keeps the
 evidence for a month, of all other jobs a small record for a day, so that it grows with the failed jobs. What
 is said of memory is the slope through the samples after a warm-up, as the median of the slopes between all
-pairs of them, which a single jump does not move. The server's cache holds at most the store's pages, and at
-most its bound: what it may hold is no growth, however slowly the store fills it. An allocator settles for
-long, by ever smaller steps: half of the round is warm-up.
+pairs of them, which a single jump does not move. The store is larger than the server's cache
+from the beginning, so that no cache grows with it. An allocator settles for long, by ever smaller steps: half
+of the round is warm-up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,8 +41,8 @@ HELD_TOGETHER_SECONDS = 5.0  # long jobs are let go this often
 SETTLED = 1 / 2  # of the samples are warm-up
 SLOPE_MAX = 1.0  # MiB an hour
 SPARE = 3  # descriptors or threads that come and go
-CACHE_MIB = 64.0  # of the writing connection
-CACHED_PAGE = 4_352 / 4_096  # what a page of the store takes there: SQLite keeps 256 bytes beside each
+BALLAST_MIB = 96.0  # of messages that nobody takes: more than the writing connection's cache of 64 MiB
+BALLAST_QUEUE, BALLAST_BATCH, BALLAST_BYTES = "ballast", 100, 8_000
 EVIDENCE_KIB_MAX = 24  # of a failed job: three attempts, a page each with its stack, its letter, its share of
 # the records of all jobs
 WAL_MIB = 8  # that come and go
@@ -79,10 +79,9 @@ class Samples:
             self.descriptors.append(process.num_fds())
             self.threads.append(process.num_threads())
 
-    def slope(self, cached: Sequence[float] = ()) -> float:
-        """MiB an hour, after the warm-up, beside what a cache may have held at each sample."""
-        own = [mib - held for mib, held in itertools.zip_longest(self.memory, cached, fillvalue=0.0)]
-        points = list(zip(self.at, own, strict=True))[int(len(self.at) * SETTLED) :]
+    def slope(self) -> float:
+        """MiB an hour, after the warm-up."""
+        points = list(zip(self.at, self.memory, strict=True))[int(len(self.at) * SETTLED) :]
         slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.combinations(points, 2)]
         return statistics.median(slopes) * HOUR_SECONDS
 
@@ -92,7 +91,6 @@ class Store:
     """The files of the store in MiB, and how many jobs had been published that fail for good."""
 
     sizes: list[float] = field(default_factory=list)
-    cached: list[float] = field(default_factory=list)  # of them what the server's cache may hold
     failed: list[int] = field(default_factory=list)
 
     def take(self, folder: Path, failed: int) -> None:
@@ -100,7 +98,6 @@ class Store:
         main, log = folder / "queue.db", folder / "queue.db-wal"
         size, waiting = (file.stat().st_size / MIB if file.exists() else 0.0 for file in (main, log))
         self.sizes.append(size + waiting)
-        self.cached.append(min(CACHE_MIB, size * CACHED_PAGE))
         self.failed.append(failed)
 
 
@@ -121,6 +118,8 @@ def soak(seed: int, *, length: Length = LONG, leaks: bool = False) -> Found:
         with closing(server.client()) as client:
             policy = {"base_seconds": 0.5, "max_seconds": 1}
             client.call("queue.create", {"name": QUEUE, "max_retries": 2, "retry_policy": policy})
+            if length.slopes:
+                _fill(client)
         worker = stack.enter_context(WorkerProcess(server, application, folder / "runs", {"concurrency": 8}))
         processes = [(server_seen, server._process.pid), (worker_seen, worker.pid)]
         watched = [(samples, psutil.Process(pid)) for samples, pid in processes]
@@ -136,10 +135,16 @@ def soak(seed: int, *, length: Length = LONG, leaks: bool = False) -> Found:
         found.count("jobs done", application.count())
         found.expect(application.count() > 0, "no job was done")
     found.count("minutes", max(1, round(length.minutes)))
-    _judge(found, "server", server_seen, store.cached, length)
-    _judge(found, "worker", worker_seen, (), length)
+    _judge(found, "server", server_seen, length)
+    _judge(found, "worker", worker_seen, length)
     _judge_store(found, store, length)
     return found
+
+
+def _fill(client: ContractTransport) -> None:
+    filling = "x" * BALLAST_BYTES
+    for _ in range(int(BALLAST_MIB * MIB / BALLAST_BATCH / BALLAST_BYTES)):
+        client.publish(BALLAST_QUEUE, [Entry(payload=filling)] * BALLAST_BATCH)
 
 
 def _leak(server: ServerProcess, stack: ExitStack) -> None:
@@ -151,8 +156,8 @@ def _leak(server: ServerProcess, stack: ExitStack) -> None:
         line.getresponse().read()
 
 
-def _judge(found: Found, what: str, samples: Samples, cached: Sequence[float], length: Length) -> None:
-    slope = samples.slope(cached)
+def _judge(found: Found, what: str, samples: Samples, length: Length) -> None:
+    slope = samples.slope()
     found.at_worst(f"{what}: MiB an hour, over {length.minutes:g} min", slope)
     found.at_worst(f"{what}: MiB at most", max(samples.memory))
     if length.slopes:

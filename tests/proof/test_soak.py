@@ -29,14 +29,3 @@ def test_the_slope_is_seen_and_a_single_jump_is_not_one() -> None:
     jumped = Samples(at=at, memory=[50.0 + 10 * (seconds > 900) * (seconds < 910) for seconds in at])
     assert growing.slope() == pytest.approx(1.0)
     assert jumped.slope() == 0
-
-
-def test_a_cache_that_fills_is_no_growth_and_what_grows_beside_it_is() -> None:
-    """The server's memory follows its store up to the cache's bound; a leak of a mebibyte an hour shows."""
-    at = [10.0 * n for n in range(720)]
-    cached = [min(64.0, seconds / 80) for seconds in at]
-    full = Samples(at=at, memory=[50 + held for held in cached])
-    leaking = Samples(at=at, memory=[50 + held + s / 3_600 for s, held in zip(at, cached, strict=True)])
-    assert full.slope() > 1
-    assert full.slope(cached) == 0
-    assert leaking.slope(cached) == pytest.approx(1.0)
