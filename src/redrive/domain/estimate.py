@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from redrive.domain.envelope import Envelope
 
+# between a member's end and the next one's start: two commits, a round trip, perhaps a look by another node
+TURN_SECONDS = 0.015
 SUGGESTED_SHARE = 0.8  # of the spare capacity: live traffic keeps the rest
 
 
@@ -45,7 +47,7 @@ def estimate(count: int, envelope: Envelope, seen: Measured) -> Estimate:
     service, capacity = seen.service_seconds, _capacity(seen)
     spare = None if capacity is None else max(0.0, capacity - seen.arrivals_per_second)
     bounds = [("rate_per_second", envelope.rate_per_second)]
-    through = [envelope.max_in_flight / service] if service else []
+    through = [envelope.max_in_flight / (service + TURN_SECONDS)] if service else []
     bounds += [("max_in_flight", each) for each in through]
     if spare is not None:
         bounds.append(("spare capacity", spare))

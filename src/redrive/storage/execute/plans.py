@@ -34,7 +34,7 @@ from redrive.storage.values import AuditRow, Queue, StatsDelta
 SLICE = 500  # records written down, or members looked at, in one transaction
 _HOLD_MS = 3_000  # after which another node takes over the plan of one that died
 _BUSY_WAIT_MS = 50
-_IN_FLIGHT_WAIT_MS = 20  # where members are settled on other nodes; of its own a node hears at once
+_IN_FLIGHT_WAIT_MS = 10  # where members are settled on other nodes; of its own a node hears at once
 _ENDING_WAIT_MS = 200
 _VERDICTS_MAX = 10_000  # of one window, that are counted
 
