@@ -28,7 +28,7 @@ def test_twelve_thousand_of_a_quarter_second_are_fifty_minutes() -> None:
     ("envelope", "seen", "seconds", "bound"),
     [
         (Envelope(10, 100), Measured(0.25, 8, 40, 32), 1_200, "rate_per_second"),
-        (Envelope(1_000, 8), Measured(0.25, 0, 40, 32), 375, "max_in_flight"),
+        (Envelope(1_000, 8), Measured(0.25, 0, 40, 32), 397.75, "max_in_flight"),
         (Envelope(1_000, 1_000), Measured(0.25, 8, 4, 32), 500, "spare capacity"),
         (Envelope(1_000, 1_000), Measured(0.25, 0, 4, 200, max_per_second=20), 600, "spare capacity"),
         (Envelope(1_000, 1_000), Measured(0.25, 0, 4, 200, max_in_flight=2), 1_500, "spare capacity"),
