@@ -290,6 +290,19 @@ class PlanScenarios:
         refused(Conflict, change, rig, plan, PlanEvent.RESUME)
         assert rig.do(redrive(JOBS)).accepted == 4
 
+    def test_a_redrive_inside_the_deduplication_window_delivers(self, rig: Rig) -> None:
+        """It is the message's own return, no second publish; a second publish is still a duplicate."""
+        rig.create("orders", kind="fifo")
+        same = {"group": "g", "deduplication_id": "once"}
+        message_id = rig.publish("orders", **same)
+        [message] = rig.lease("orders")
+        reject(rig, message)
+        assert rig.do(redrive(DeadFilter(queue="orders"))).accepted == 1
+        [again] = rig.lease("orders")
+        assert (again.message_id, again.attempt, again.redriven) == (message_id, 1, 1)
+        [answer] = rig.do(c.Publish("orders", [c.Entry(b"{}", **same)]))
+        assert (answer.message_id, answer.duplicate) == (message_id, True)
+
     def test_an_unknown_plan(self, rig: Rig) -> None:
         """It is named; a node that comes to move it has nothing to do."""
         nowhere = "00000000-0000-7000-8000-00000000ffff"
