@@ -7,6 +7,7 @@ can never fail: NUL, lone surrogates and megabyte traces are cleaned and cut her
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from redrive.domain import limits
 from redrive.domain.causes import codes, place, stable_type, words
 
 CUT_MARKER = "\n… [cut]"
+_REMEMBERED = 256  # errors of at most ERROR_BYTES_MAX each
 
 _HEAD_SHARE = 4  # of a stack that is too long, the part that its beginning gets
 
@@ -74,11 +76,13 @@ def error_info(error: Any) -> ErrorInfo | None:
     )
 
 
+@functools.lru_cache(_REMEMBERED)
 def fingerprint(error_type: str, message: str, stack: str = "") -> str:
     """16 hexadecimal characters that are equal for failures of one cause, across workers and releases.
 
     Made of the type, the codes that the message names, the innermost place, and the message's words. Stored
-    records and policies carry these values: a test pins some of them.
+    records and policies carry these values: a test pins some of them. A failure is asked for its own several
+    times, and failures of one cause often have one text: the last texts are remembered.
     """
     subject = f"{stable_type(error_type)}\n{place(stack)}\n{codes(message)}\n{words(message)}"
     return hashlib.sha256(subject.encode("utf-8", "replace")).hexdigest()[:16]

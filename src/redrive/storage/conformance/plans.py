@@ -293,14 +293,13 @@ class PlanScenarios:
     def test_a_redrive_inside_the_deduplication_window_delivers(self, rig: Rig) -> None:
         """It is the message's own return, no second publish; a second publish is still a duplicate."""
         rig.create("orders", kind="fifo")
-        same = {"group": "g", "deduplication_id": "once"}
-        message_id = rig.publish("orders", **same)
+        message_id = rig.publish("orders", group="g", deduplication_id="once")
         [message] = rig.lease("orders")
         reject(rig, message)
         assert rig.do(redrive(DeadFilter(queue="orders"))).accepted == 1
         [again] = rig.lease("orders")
         assert (again.message_id, again.attempt, again.redriven) == (message_id, 1, 1)
-        [answer] = rig.do(c.Publish("orders", [c.Entry(b"{}", **same)]))
+        [answer] = rig.do(c.Publish("orders", [c.Entry(b"{}", group="g", deduplication_id="once")]))
         assert (answer.message_id, answer.duplicate) == (message_id, True)
 
     def test_an_unknown_plan(self, rig: Rig) -> None:
