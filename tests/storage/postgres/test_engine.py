@@ -325,6 +325,32 @@ def test_mixed_batches_of_two_nodes(nodes: tuple[PostgresEngine, PostgresEngine]
     assert deadlocks(nodes, postgres_url) == 0
 
 
+def test_a_page_of_dead_letters_goes_on_past_those_that_leave(
+    nodes: tuple[PostgresEngine, PostgresEngine],
+) -> None:
+    """One that another node redrives while the page is read is left out, and the page is full anyway."""
+    batch(nodes[0], c.Publish("jobs", [c.Entry(b"{}") for _ in range(5)]))
+    [leased] = batch(nodes[0], c.Lease("jobs", 5, 60_000))
+    batch(nodes[0], *(c.Reject(message.message_id, message.handle) for message in leased.messages))
+    select = DeadFilter(queue="jobs")
+
+    def first_leaves(tx: Any) -> list[str]:
+        whole = [record.message_id for record in tx.select_dead(select, (0, ""), 5)]
+        leaving, read = [whole[0]], tx.open_records
+
+        def open_records(ids: list[str]) -> Any:
+            if leaving:
+                gone = DeadFilter(queue="jobs", message_ids=(leaving.pop(),))
+                batch(nodes[1], redrive(gone, 1, explicit=True))
+            return read(ids)
+
+        tx.open_records = open_records
+        assert [record.message_id for record in tx.select_dead(select, (0, ""), 3)] == whole[1:4]
+        return whole
+
+    assert len(nodes[0].run(first_leaves)) == 5
+
+
 def test_migrations_of_two_nodes(postgres_url: str) -> None:
     """Two nodes that start on an empty database migrate it once; a later one finds nothing to do."""
     engines: list[PostgresEngine] = []

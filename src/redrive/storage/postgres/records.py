@@ -111,13 +111,23 @@ class Records(PostgresPlans):
         self._write("unblock", b.text(origin))
 
     def select_dead(self, select: DeadFilter, after: tuple[int, str], limit: int) -> list[DeadLetter]:
-        values = page_values(select, after, limit)
-        found: dict[str, int] = {}
-        for name in ("dead_page_by_origin", "dead_page_by_queue"):
-            found.update(self._session.fetch(name, *values))
-        page = sorted(found, key=lambda message_id: (found[message_id], message_id))[:limit]
-        records = self.open_records(page)
-        return [records[message_id] for message_id in page]
+        """As the protocol says. What another node redrives between the two statements is left out, and what
+        has died once more meanwhile has its new place: others follow, so that only the last page is short."""
+        taken: list[DeadLetter] = []
+        while len(taken) < limit:
+            wanted = limit - len(taken)
+            values = page_values(select, after, wanted)
+            found: dict[str, int] = {}
+            for name in ("dead_page_by_origin", "dead_page_by_queue"):
+                found.update(self._session.fetch(name, *values))
+            page = sorted((dead_ms, message_id) for message_id, dead_ms in found.items())[:wanted]
+            records = self.open_records([message_id for _, message_id in page])
+            same = ((records.get(message_id), dead_ms) for dead_ms, message_id in page)
+            taken += [record for record, dead_ms in same if record is not None and record.dead_ms == dead_ms]
+            if len(page) < wanted:
+                break
+            after = page[-1]
+        return taken
 
     def fingerprint_policies(self, queue_id: int) -> list[FingerprintRule]:
         rows = self._session.fetch("fingerprint_policies", b.int8(queue_id))
