@@ -35,7 +35,7 @@ def listed(
     def run() -> shapes.DeadLetterPage:
         known_dead(context, caller, request.queue)
         limit = request.limit or limits.LIST_LIMIT_DEFAULT
-        select, after = _filter(request, request.reason), _cursor(request.cursor)
+        select, after = dead_filter(request.queue, request, request.reason), _cursor(request.cursor)
 
         def look(reader: Reader) -> list[tuple[StoredMessage, tuple[str, ...]]]:
             paths = Paths(reader)
@@ -60,7 +60,7 @@ def groups(
 
     def run() -> shapes.GroupList:
         known_dead(context, caller, request.queue)
-        select = _filter(request, request.reason)
+        select = dead_filter(request.queue, request, request.reason)
         limit, seen = request.limit or limits.LIST_LIMIT_DEFAULT, cursor_number(request.cursor)
 
         def look(reader: Reader) -> shapes.GroupList:
@@ -112,7 +112,7 @@ def redrive(
     """Send selected dead letters back; without ids or filters the oldest ``max_messages``."""
     if not caller.may_see(request.queue):
         find_queue(context, caller, request.queue)
-    select = _filter(request, request.dead_reason, request.message_ids)
+    select = dead_filter(request.queue, request, request.dead_reason, request.message_ids)
     count = request.max_messages or limits.REDRIVE_MESSAGES_DEFAULT
     if request.message_ids is not None:
         count = min(len(request.message_ids), request.max_messages or len(request.message_ids))
@@ -146,20 +146,24 @@ def redrive(
     return Commit(command, finish)
 
 
-def _filter(
-    request: shapes.DeadLetterFilter, reason: str | None, message_ids: list[str] | None = None
+def dead_filter(
+    queue: str,
+    fields: shapes.DeadLetterFilter | shapes.Selection,
+    reason: str | None,
+    message_ids: list[str] | None = None,
 ) -> DeadFilter:
+    """The store's filter for what a request selects; ``reason`` is the dead letters' own."""
     return DeadFilter(
-        queue=request.queue,
+        queue=queue,
         message_ids=None if message_ids is None else tuple(message_ids),
         reason=reason,
-        error_type=request.error_type,
-        fingerprint=request.fingerprint,
-        job_key=request.job_key,
-        since_ms=request.since,
-        until_ms=request.until,
-        attempts_min=request.attempts_min,
-        text=request.text,
+        error_type=fields.error_type,
+        fingerprint=fields.fingerprint,
+        job_key=fields.job_key,
+        since_ms=fields.since,
+        until_ms=fields.until,
+        attempts_min=fields.attempts_min,
+        text=fields.text,
     )
 
 

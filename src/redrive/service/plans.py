@@ -20,6 +20,7 @@ from redrive.domain.redaction import exactly, redact
 from redrive.service.access import Caller
 from redrive.service.capacity import measured
 from redrive.service.context import Context, audit, idempotent, known_dead
+from redrive.service.dead_letters import dead_filter
 from redrive.service.looking import cursor_number
 from redrive.service.showing import Paths
 from redrive.service.survey import survey
@@ -75,18 +76,7 @@ def planned(caller: Caller, request: shapes.PlanCreate) -> Plan:
 
 def selected(queue: str, select: shapes.Selection) -> DeadFilter:
     """A selection as the store's filter."""
-    return DeadFilter(
-        queue=queue,
-        message_ids=None if select.message_ids is None else tuple(select.message_ids),
-        reason=select.reason,
-        error_type=select.error_type,
-        fingerprint=select.fingerprint,
-        job_key=select.job_key,
-        since_ms=select.since,
-        until_ms=select.until,
-        attempts_min=select.attempts_min,
-        text=select.text,
-    )
+    return dead_filter(queue, select, select.reason, select.message_ids)
 
 
 def enveloped(fields: shapes.EnvelopeFields | None) -> Envelope:

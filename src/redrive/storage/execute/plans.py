@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -310,10 +311,8 @@ def _readings(work: Workspace, plan: Plan, seen: Verdicts) -> Readings:
     for slot, raw in work.tx.stats(queue.id, since):
         if slot > since:
             total.add(msgspec.json.decode(raw, type=StatsDelta))
-    return Readings(
-        **{name: getattr(readings, name) for name in ("returned", "returned_id", "returned_fingerprint")},
-        succeeded=seen.succeeded,
-        failed=seen.failed,
+    return replace(
+        readings,
         consumers=len(total.slots),
         ready_age_seconds=_ready_age(work, queue),
         ready_age_at_start=plan.ready_age_at_start,
