@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -22,6 +22,18 @@ READY_SECONDS: Final = 20.0
 STOP_SECONDS: Final = 8.0
 LOOK_SECONDS: Final = 0.05
 _CLI: Final = "import sys; from redrive.cli import main; sys.exit(main())"
+
+
+def end_all(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+    """SIGTERM for all, and wait; what does not end within ``seconds`` is killed."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(seconds)
 
 
 class StageProblem(RuntimeError):
@@ -98,15 +110,7 @@ class Stage:
 
     def stop(self, *names: str) -> None:
         """SIGTERM the named processes and wait for them; what does not end in time is killed."""
-        ending = [self.processes.pop(name) for name in names if name in self.processes]
-        for process in ending:
-            process.terminate()
-        for process in ending:
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(STOP_SECONDS)
+        end_all([self.processes.pop(name) for name in names if name in self.processes], STOP_SECONDS)
 
     def close(self, keep: tuple[str, ...] = ()) -> None:
         """Stop everything but ``keep``: the workers first, then provider and server."""

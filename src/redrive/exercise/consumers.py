@@ -12,6 +12,7 @@ from typing import IO, Final
 
 import msgspec
 
+from redrive.arena.stage import end_all
 from redrive.exercise.consumer import GRACE_SECONDS, Order
 
 STOP_SECONDS: Final = GRACE_SECONDS + 5.0
@@ -53,14 +54,8 @@ class Consumers:
     def stop(self) -> None:
         """SIGTERM for all, and wait; what does not end in time is killed."""
         ending, self._running = self._running, []
+        end_all(ending, STOP_SECONDS)
         for process in ending:
-            process.terminate()
-        for process in ending:
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(STOP_SECONDS)
             with contextlib.suppress(OSError):
                 _input(process).close()
 
