@@ -184,7 +184,7 @@ def _failing(scale: Scale, stores: Stores, kind: Kind) -> Figure:
 
 def _recovering(measure: Callable[..., Figure], scale: Scale, stores: Stores, kind: Kind) -> Figure:
     dead = scale.of(100_000, 2_000)
-    return measure(stores, kind, dead, scale.pairs, scale.seconds(4.0, 1.0), scale.note)
+    return measure(stores, kind, dead, scale.pairs, scale.seconds(8.0, 1.0), scale.note)
 
 
 def _idle(what: Literal["cpu", "queries"], scale: Scale, stores: Stores, kind: Kind) -> Figure:

@@ -37,6 +37,25 @@ def test_waiting_commands_share_a_commit(engine: GatedEngine, committer: Committ
     assert len(runs) == 2  # the held one, and one for all
 
 
+def test_a_long_read_gives_way_to_a_commit_but_not_for_ever(
+    engine: GatedEngine, committer: Committer, replies: Replies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its pages it waits for the commit that is under way, for a few milliseconds at most."""
+    hold(engine, committer, replies)
+    committer.give_way()  # ends by itself: the commit is still held
+    monkeypatch.setattr("redrive.service.committer._GIVE_WAY_SECONDS", 30.0)
+    order: list[str] = []
+    reader = threading.Thread(target=lambda: (committer.give_way(), order.append("read")))  # type: ignore[func-returns-value]
+    committer.submit(publish(), lambda _: order.append("commit"))
+    reader.start()
+    assert order == []
+    engine.gate.set()
+    reader.join(30)
+    committer.call(c.Tick())
+    assert sorted(order) == ["commit", "read"]
+    committer.give_way()  # at rest: at once
+
+
 def test_what_is_handed_over_together_shares_a_commit(
     engine: GatedEngine, committer: Committer, replies: Replies
 ) -> None:

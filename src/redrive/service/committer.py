@@ -24,6 +24,7 @@ from redrive.storage.port import Damaged, DiskFull, Engine, Lost
 
 DEFERRAL_SECONDS_MAX: Final = 3.0  # longer than a database takes to resolve a deadlock
 _HELD_SECONDS: Final = 0.005  # until another node's transaction may have let go
+_GIVE_WAY_SECONDS: Final = 0.005  # so that a read comes to its end however busy the store is
 CALL_SECONDS_MAX: Final = 60.0
 _TELL_SECONDS: Final = 10.0
 _SLEEP_SECONDS_MAX: Final = 60.0  # a far alarm is more than a condition can wait for
@@ -45,6 +46,8 @@ class Committer:
         self._stopping = False
         self._thread = threading.Thread(target=self._live, name="redrive-committer", daemon=True)
         self._committing: list[Ticket] = []
+        self._at_rest = threading.Event()  # no commit is under way
+        self._at_rest.set()
         self._failed: str | None = None  # why the last commit failed, until one succeeds
         self._untold, self._told_at = 0, float("-inf")  # commands lost since the log last told of some
         self._no_room: Callable[[], str | None] = getattr(engine, "full", lambda: None)
@@ -124,6 +127,14 @@ class Committer:
             raise results[0]
         return results[0]
 
+    def give_way(self) -> None:
+        """Between two pages of a long read: let a commit that is under way be done first.
+
+        Both need the interpreter, and a commit lets go of it at every statement: beside a read that does not
+        give way it waits for each of them anew.
+        """
+        self._at_rest.wait(_GIVE_WAY_SECONDS)
+
     def wake(self, names: Sequence[str]) -> None:
         """Another node made something due in these queues."""
         with self._changed:
@@ -182,7 +193,9 @@ class Committer:
                 self._answer(ticket, _nothing(ticket))
             if batch:
                 self._committing = batch
+                self._at_rest.clear()
                 self._commit(batch)
+                self._at_rest.set()
                 self._committing = []
 
     def _next(self) -> tuple[list[Ticket], list[Ticket] | None]:
