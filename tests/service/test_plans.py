@@ -134,6 +134,7 @@ def test_operators_with_the_same_selection_send_each_entry_once(service: Service
     def operate(_: int) -> str:
         gate.wait(SECONDS)
         plan_id: str = create(service, envelope=fast()).plan_id
+        gate.wait(SECONDS)  # every plan holds all: none was made when others had sent
         change(service, "start", plan_id)
         return plan_id
 
