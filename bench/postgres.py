@@ -11,48 +11,60 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from redrive import seams
 from redrive.storage import commands as c
 from redrive.storage.execute import apply
 from redrive.storage.postgres import PostgresEngine
 
 _NUMBERS = itertools.count(1)
-TABLE = """DROP TABLE IF EXISTS bare_messages;
-CREATE TABLE bare_messages (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    due timestamptz NOT NULL DEFAULT now(),
-    leased_until timestamptz,
-    body bytea NOT NULL);
-CREATE INDEX bare_ready ON bare_messages (due, id) WHERE leased_until IS NULL"""
-PUBLISH = "INSERT INTO bare_messages (body) SELECT unnest(%s::bytea[])"
+SCHEMA = "bare"
+QUEUE = 1_000_000  # a number that no queue has
+PUBLISH = """INSERT INTO messages
+    (message_id, queue_id, slot, priority, due_ms, expires_ms, enqueued_ms, body_hash, body)
+SELECT gen_random_uuid(), %(queue)s, 0, 0, %(now)s, %(now)s + 1000000000, %(now)s, '\\x0011223344556677', body
+FROM unnest(%(bodies)s::bytea[]) AS body"""
 LEASE = """WITH due AS MATERIALIZED (
-    SELECT id FROM bare_messages WHERE leased_until IS NULL AND due <= now()
-    ORDER BY due, id LIMIT %s FOR UPDATE SKIP LOCKED)
-UPDATE bare_messages m SET leased_until = now() + interval '30 s' FROM due
-WHERE m.id = due.id RETURNING m.id, m.body"""
-ACK = "DELETE FROM bare_messages WHERE id = ANY(%s)"
+    SELECT id FROM messages WHERE queue_id = %(queue)s AND slot = 0 AND priority = 0 AND due_ms <= %(now)s
+    ORDER BY due_ms, id LIMIT %(count)s FOR UPDATE SKIP LOCKED)
+UPDATE messages m SET slot = 1, attempt = attempt + 1, delivery = delivery + 1, handle = md5(m.id::text),
+    leased_ms = %(now)s, lease_until_ms = %(now)s + 30000
+FROM due WHERE m.id = due.id RETURNING m.message_id, m.handle, m.job_key, m.attempt, m.headers, m.body"""
+ACK = """DELETE FROM messages m USING unnest(%s::uuid[], %s::text[]) AS held (message_id, handle)
+WHERE m.message_id = held.message_id AND m.handle = held.handle AND m.slot = 1"""
 
 
 class BarePostgres:
-    """Publish, lease and ack by three statements, one transaction each: no rules, no checksums, no fences."""
+    """Publish, lease and ack by three statements on a table like ours: no rules, no checksums, no statistics.
+
+    A publish commits by itself; lease and ack are UPDATE, COMMIT, DELETE, COMMIT, as psycopg is used.
+    """
 
     def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, autocommit=True)
-        self._connection.execute(TABLE.encode())
-        self._cursor = self._connection.cursor(binary=True)
+        PostgresEngine(url, schema=SCHEMA).close()  # makes the tables
+        options = f"-c search_path={SCHEMA} -c plan_cache_mode=force_generic_plan"
+        self._publisher = psycopg.connect(url, autocommit=True, options=options)
+        self._worker = psycopg.connect(url, options=options)
+        self._publishes = self._publisher.cursor(binary=True)
+        self._works = self._worker.cursor(binary=True)
 
     def publish(self, body: bytes, count: int) -> None:
         """One batch."""
-        self._cursor.execute(PUBLISH, ([body] * count,), prepare=True)
+        given = {"queue": QUEUE, "now": seams.wall_ms(), "bodies": [body] * count}
+        self._publishes.execute(PUBLISH, given, prepare=True)
 
     def lease_and_ack(self, count: int) -> None:
         """One batch: two transactions."""
-        rows = self._cursor.execute(LEASE, (count,), prepare=True).fetchall()
+        given = {"queue": QUEUE, "now": seams.wall_ms(), "count": count}
+        rows = self._works.execute(LEASE, given, prepare=True).fetchall()
+        self._worker.commit()
         assert len(rows) == count
-        self._cursor.execute(ACK, ([row[0] for row in rows],), prepare=True)
+        self._works.execute(ACK, ([row[0] for row in rows], [row[1] for row in rows]), prepare=True)
+        self._worker.commit()
 
     def close(self) -> None:
         """Hang up."""
-        self._connection.close()
+        self._publisher.close()
+        self._worker.close()
 
 
 class OurPostgres:

@@ -71,7 +71,7 @@ def test_plans_are_what_the_headers_say(filled: str) -> None:
                 if missing or "Seq Scan on" in plan:
                     wrong.append(f"{statement.name}: {missing}\n{plan}")
         assert not wrong, "\n\n".join(wrong)
-        for name in ("claim", "ack", "lease"):
+        for name in ("claim", "claim_part", "ack", "lease"):
             assert "Tid Scan on messages" in explain(admin, SQL[name].sql), name
         assert "Tid Scan on groups" in explain(admin, SQL["busy_groups"].sql)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -56,10 +56,9 @@ def settle(work: Workspace, commands: Sequence[Command]) -> dict[int, object]:
     messages, in one order over all. Acks that nothing else in the batch touches go in one statement; what it
     does not match is read under lock and decided one by one, like every other settle.
     """
-    wanted = _wanted(commands)
     into = published_groups(work, commands)
     quick = _ack_quickly(work)
-    work.load_facts((message_id for message_id in wanted if message_id not in quick), into)
+    work.load_facts(dict.fromkeys(each for each in _wanted(commands) if each not in quick), into)
     if any(isinstance(command, _BEFORE_PUBLISH) for command in commands):
         # before those look at groups or make queues: from then on nobody is waited for
         work.load_groups(into)
@@ -87,26 +86,31 @@ def _find_place(work: Workspace, command: Command, answer: object) -> None:
         answer.state = shown(facts, work.now_ms, at_head=work.at_head(facts))
 
 
-def _wanted(commands: Sequence[Command]) -> Counter[str]:
-    wanted: Counter[str] = Counter()
+def _wanted(commands: Sequence[Command]) -> list[str]:
+    """The messages that the batch settles, as often as it does."""
+    wanted: list[str] = []
     for command in commands:
         if isinstance(command, Ack):
-            wanted.update(message_id for message_id, _ in command.items)
+            wanted += [message_id for message_id, _ in command.items]
         elif isinstance(command, Settle | Cancel):
-            wanted[command.message_id] += 1
+            wanted.append(command.message_id)
     return wanted
 
 
 def quick_acks(commands: Sequence[Command]) -> list[tuple[str, str]]:
     """The acks of a batch that nothing else in it touches, of callers who may see every queue."""
-    acks = [c for c in commands if isinstance(c, Ack)]
-    wanted = _wanted(commands) if acks else Counter()
+    acks = [c for c in commands if isinstance(c, Ack) and c.visible is None]
+    if not acks:
+        return []
+    wanted = _wanted(commands)
+    again: Collection[str] = ()
+    if len(set(wanted)) < len(wanted):
+        again = {message_id for message_id, times in Counter(wanted).items() if times > 1}
     return [
         (message_id, handle)
         for command in acks
-        if command.visible is None
         for message_id, handle in command.items
-        if handle is not None and wanted[message_id] == 1
+        if handle is not None and message_id not in again
     ]
 
 
@@ -124,7 +128,10 @@ def _ack_quickly(work: Workspace) -> set[str]:
 
 
 def _ack_items(work: Workspace, command: Ack, quick: set[str]) -> object:
-    done = command.acknowledged | (quick & {message_id for message_id, _ in command.items})
+    ids = [message_id for message_id, _ in command.items]
+    if quick.issuperset(ids):
+        return [True] * len(ids)
+    done = command.acknowledged | quick.intersection(ids)
     if any(message_id in work.busy for message_id, _ in command.items):
         return Deferred(done)
     answers: list[bool | RedriveError] = []

@@ -83,7 +83,9 @@ def booleans(values: Sequence[object]) -> bytes:
 
 def texts(values: Sequence[str | None]) -> bytes:
     """A text array."""
-    return _array(_OID_TEXT, [None if value is None else value.encode() for value in values])
+    return _alike(values) or _array(
+        _OID_TEXT, [None if value is None else value.encode() for value in values]
+    )
 
 
 def byteas(values: Sequence[bytes | None]) -> bytes:
@@ -112,6 +114,16 @@ def _numbers(element: int, code: str, size: int, values: Sequence[int]) -> bytes
         return _head(element, count) + struct.pack(">" + code, size, values[0]) * count
     pairs = [x for value in values for x in (size, value)]
     return _head(element, count) + struct.pack(">" + code * count, *pairs)
+
+
+def _alike(values: Sequence[str | None]) -> bytes | None:
+    """A text array of ASCII texts of one length, such as receipt handles; None of others."""
+    try:
+        [size] = set(map(len, values))  # type: ignore[arg-type]  # a null has none
+    except (TypeError, ValueError):
+        return None
+    joined = _INT4.pack(size).decode("latin-1").join(["", *values])  # type: ignore[list-item]
+    return _head(_OID_TEXT, len(values)) + joined.encode() if joined.isascii() else None
 
 
 def _array(element: int, values: Sequence[bytes | None]) -> bytes:

@@ -11,6 +11,7 @@ audit log's chain comes after all that: who holds it waits for nobody.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -40,13 +41,15 @@ class PostgresTransaction(Records):
         super().__init__(session, floors, ahead=ahead)
         self._versions: dict[int, int] = {}  # queue id → the row version that was read
         self._held_groups: dict[int, Group] = {}  # locked with their messages, not changed since
+        self._expected: tuple[Sequence[tuple[str, str]], tuple[bytes, bytes]] | None = None  # acks
         self._waited = False  # for groups: from now on others' are skipped
 
     def expect(self, names: Sequence[str], hold: Hold, acks: Sequence[tuple[str, str]]) -> None:
         if names:
             self._ask_early(_HOLDS[hold], b.texts(names))
         if acks:
-            self._ask_early("ack", *_ack_values(acks))
+            self._expected = acks, _ack_values(acks)
+            self._ask_early("ack", *self._expected[1])
 
     # -- clock
     def write_tick(self, now_ms: int) -> None:
@@ -208,14 +211,17 @@ class PostgresTransaction(Records):
 
     # -- selections
     def claim(self, queue_id: int, levels: Sequence[int], limit: int, terms: LeaseTerms) -> list[Claimed]:
-        handles = [terms.handle() for _ in range(limit)]
-        rows = self._session.fetch(
-            "claim", b.int8(queue_id), b.int4s(levels), b.int8(self.now_ms), b.int8(limit),
-            b.int8(terms.bytes_max), self._level_floors(queue_id, levels), b.texts(handles),
+        asked = (
+            b.int8(queue_id), b.int4s(levels), b.int8(self.now_ms), b.int8(limit), b.int8(terms.bytes_max),
+            self._level_floors(queue_id, levels), b.texts([terms.handle() for _ in range(limit)]),
             b.int8(terms.leased_ms), b.int8(terms.until_ms), b.text(terms.consumer_id),
         )  # fmt: skip
+        rows = self._session.fetch("claim", *asked)
+        if rows and rows[0][0] is None:  # not all that is due may go together
+            rows = self._session.fetch("claim_part", *asked)
         if rows:
             self.wrote = True
+            rows.sort(key=_place_in_queue)
             for row in reversed(rows):  # the first row of each level stays
                 self._floors.reached((queue_id, row[3]), row[-1])
         else:
@@ -265,7 +271,9 @@ class PostgresTransaction(Records):
         return int(self._session.fetch("leased_count", b.int8(queue_id), b.int8(limit))[0][0])
 
     def ack(self, items: Sequence[tuple[str, str]]) -> list[Acked]:
-        rows = self._fetch("ack", *_ack_values(items))
+        known = self._expected is not None and self._expected[0] is items
+        values = self._expected[1] if known and self._expected else _ack_values(items)
+        rows = self._fetch("ack", *values)
         if rows:
             self.wrote, self.xid = True, rows[0][4]
         return [Acked(*row[:4]) for row in rows]
@@ -383,6 +391,10 @@ class PostgresTransaction(Records):
 
 def _key_columns(keys: Sequence[tuple[int, str]]) -> tuple[bytes, bytes]:
     return b.int8s([queue_id for queue_id, _ in keys]), b.texts([key for _, key in keys])
+
+
+def _place_in_queue(row: tuple[Any, ...]) -> tuple[int, int, int]:
+    return -row[3], row[-1], row[0]  # priority, due time, number
 
 
 def _ack_values(items: Sequence[tuple[str, str]]) -> tuple[bytes, bytes]:
