@@ -31,6 +31,18 @@ def publish(work: Workspace, row: NewMessage, group: Group | None) -> None:
         work.observe(State.NONE, Event.PUBLISH, to)
 
 
+def publish_plain(work: Workspace, queue_id: int, rows: list[NewMessage], first_due_ms: int) -> None:
+    """New messages of a standard queue, the first of which is due then."""
+    if not rows:
+        return
+    work.inserts += rows
+    work.stats[queue_id].published += len(rows)
+    work.wake(queue_id, first_due_ms)
+    if work.observe:
+        for _ in rows:
+            work.observe(State.NONE, Event.PUBLISH, State.AVAILABLE)
+
+
 def carry_out(
     work: Workspace, event: Event, facts: Facts, decision: Decision, error: ErrorInfo | None = None
 ) -> None:

@@ -14,6 +14,7 @@ from redrive.domain.policy import QueuePolicy
 from redrive.storage.commands import Command, Entry, Publish, Published
 from redrive.storage.execute.idempotency import Answers
 from redrive.storage.execute.moves import publish as insert
+from redrive.storage.execute.moves import publish_plain as insert_plain
 from redrive.storage.execute.workspace import Workspace
 from redrive.storage.values import NewMessage, Queue, body_hash
 
@@ -120,7 +121,7 @@ class _Batch:
         self._work = work
         self._answers = Answers(work)
         self._answers.load(_keys(ready))
-        keys = {key for _, c, q in ready for e in c.entries if (key := _dedup_key(q, e))}
+        keys = {key for _, c, q in ready if q.grouped for e in c.entries if (key := _dedup_key(q, e))}
         self._window = Window(work, keys)
         self._groups = work.load_groups(
             (q.id, e.group or "") for _, c, q in ready if q.grouped for e in c.entries if isinstance(e, Entry)
@@ -134,7 +135,7 @@ class _Batch:
             stored = self._answers.find(queue.id, command.idempotent)
             if stored is not None:
                 return _replayed(stored)
-        results: Results = [self._result(entry, queue) for entry in command.entries]
+        results = self._grouped(command, queue) if queue.grouped else self._plain(command, queue)
         if command.idempotent is not None and any(isinstance(r, Published) for r in results):
             self._answers.add(queue.id, command.idempotent, _stored(results))
         return results
@@ -143,6 +144,44 @@ class _Batch:
         """Store what later requests are to find."""
         self._window.flush(self._work)
         self._answers.flush()
+
+    def _grouped(self, command: Publish, queue: Queue) -> Results:
+        return [self._result(entry, queue) for entry in command.entries]
+
+    def _plain(self, command: Publish, queue: Queue) -> Results:
+        """As above, of a standard queue: entries that ask for nothing else share what is the same for all."""
+        work, fresh_id, now_ms, queue_id = self._work, self._fresh_id, self._work.now_ms, queue.id
+        retention_ms = queue.policy.retention_seconds * 1000
+        expires_ms, with_priority = now_ms + retention_ms, queue.policy.enable_priority
+        first_due_ms = expires_ms
+        rows: list[NewMessage] = []
+        results: Results = []
+        for entry in command.entries:
+            if (
+                type(entry) is not Entry
+                or entry.idempotent is not None
+                or entry.group is not None
+                or entry.deduplication_id is not None
+                or entry.delay_ms > retention_ms
+            ):
+                insert_plain(work, queue_id, rows, first_due_ms)  # those before it stay before it
+                rows = []
+                results.append(self._result(entry, queue))
+                continue
+            message_id, job_key, headers, body = fresh_id(), entry.job_key, entry.headers, entry.body
+            due_ms = now_ms + entry.delay_ms
+            first_due_ms = min(first_due_ms, due_ms)
+            priority = (entry.priority or 0) if with_priority else 0
+            checksum = body_hash(message_id, job_key, headers, body)
+            rows.append(
+                NewMessage(
+                    message_id, queue_id, Slot.READY, priority, due_ms, expires_ms,
+                    None, 0, job_key, now_ms, headers, body, checksum,
+                )
+            )  # fmt: skip
+            results.append(Published(message_id))
+        insert_plain(work, queue_id, rows, first_due_ms)
+        return results
 
     def _result(self, entry: Entry | RedriveError, queue: Queue) -> Published | RedriveError:
         refusal = _refusal(entry, queue.name, queue.grouped, queue.policy)

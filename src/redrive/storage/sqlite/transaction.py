@@ -147,9 +147,7 @@ class SqliteTransaction(SqlitePlans):
             if portion.full:
                 break
             parameters = (queue_id, level, self.now_ms, limit - len(portion.rows))
-            for row in self._run(SQL["claim"].sql, parameters):
-                if not portion.take(row):
-                    break
+            portion.fill(self._run(SQL["claim"].sql, parameters))
         return self._lease(portion.rows, terms)
 
     def claim_groups(self, queue_id: int, limit: int, terms: LeaseTerms) -> list[Claimed]:
@@ -157,7 +155,7 @@ class SqliteTransaction(SqlitePlans):
         taken = []
         for group_id, key in self._all("due_groups", queue_id, self.now_ms, limit):
             heads = self._all("group_head", group_id)
-            if heads and portion.take((*heads[0], key)):
+            if heads and portion.fill([(*heads[0], key)]):
                 taken.append((heads[0][0], group_id))
             if portion.full:
                 break
@@ -343,15 +341,19 @@ class _Portion:
         self._terms = terms
         self._size = 0
 
-    def take(self, row: Sequence[Any]) -> bool:
-        """Take the row, unless the answer ends before it."""
-        suspect = row[6] == Ended.LOST
-        self._size += len(row[10])
-        if self.full or (self.rows and (suspect or self._size > self._terms.bytes_max)):
-            self.full = True
-            return False
-        columns: list[Any] = [*row[:14], self._terms.handle(), *row[14:]]
-        columns[12] = bool(columns[12])
-        self.rows.append(Claimed(*columns))
-        self.full = suspect or len(self.rows) >= self._limit
-        return True
+    def fill(self, rows: Iterable[Sequence[Any]]) -> bool:
+        """Take these, until the answer ends before or with one of them; whether one was taken."""
+        held, terms, before = self.rows, self._terms, len(self.rows)
+        handle, size, most = terms.handle, self._size, terms.bytes_max
+        for row in rows:
+            suspect = row[6] == Ended.LOST
+            size += len(row[10])
+            if held and (suspect or size > most):
+                self.full = True
+                break
+            held.append(Claimed(*row[:12], bool(row[12]), row[13], handle(), *row[14:]))
+            if suspect or len(held) >= self._limit:
+                self.full = True
+                break
+        self._size = size
+        return len(held) > before
