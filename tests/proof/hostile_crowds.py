@@ -2,7 +2,9 @@
 
 A server process with deadlines of some seconds, a crowd in a process of its own (``tests.proof.crowd``), and
 a program here that publishes over a kept connection all the while. The crowd must be cut by the deadline, the
-program served as before, and memory and descriptors of the server be what they were.
+program served as before, and memory and descriptors of the server be what they were. While thousands come,
+two processes more work on the same cores: the program is then held against what it meets while the same crowd
+calls on somebody else (``tests.proof.door``).
 """
 
 from __future__ import annotations
@@ -39,8 +41,6 @@ SAMPLES_BEFORE = 600
 OPENING_SECONDS = 5.0  # allowed for, until the crowd says that it is there
 SAMPLES_MIN = 100
 NORMAL_RATIO = 2.0
-COMING = 5.0  # the more while they come: two processes open and accept thousands on the same cores
-NOISE_SECONDS = 0.02  # what a busy machine adds to a p99 of its own
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,8 @@ def _meet(found: Found, gathering: Gathering, count: int, kind: type[ServerProce
         contextlib.closing(Program(server.port)) as program,
     ):
         process = psutil.Process(server._process.pid)
-        before = [program.publish() for _ in range(SAMPLES_BEFORE)]
+        before = {"stay": [program.publish() for _ in range(SAMPLES_BEFORE)]}
+        before["come"] = _elsewhere(gathering, count, program)
         descriptors, memory = process.num_fds(), process.memory_info().rss
         beside: dict[str, list[float]] = {"come": [], "stay": []}
         most = memory
@@ -123,10 +124,11 @@ def _meet(found: Found, gathering: Gathering, count: int, kind: type[ServerProce
                 most = max(most, process.memory_info().rss)
                 people.listen()
             _judge_crowd(found, gathering, people)
+        after = [program.publish() for _ in range(SAMPLES_BEFORE)]
+        before["stay"] = max(before["stay"], after, key=p99)  # the machine has its own moods
         for when, seconds in beside.items():
-            if len(seconds) >= SAMPLES_MIN:
-                allowed = ratio * (COMING if when == "come" else 1)
-                _judge_program(found, f"while {gathering.name} {when}", before, seconds, allowed)
+            if min(len(seconds), len(before[when])) >= SAMPLES_MIN:
+                _judge_program(found, f"while {gathering.name} {when}", before[when], seconds, ratio)
         growth = (most - memory) / MIB
         found.at_worst(f"MiB of growth, {gathering.name}", growth)
         found.expect(growth <= gathering.growth_mib, f"{gathering.name}: the server grew by {growth:.0f} MiB")
@@ -135,6 +137,24 @@ def _meet(found: Found, gathering: Gathering, count: int, kind: type[ServerProce
         left = process.num_fds() - descriptors
         found.expect(left <= 0, f"{gathering.name}: {left} descriptors more than before")
         found.expect(server.ready(), f"{gathering.name}: the server is not ready afterwards")
+
+
+def _elsewhere(gathering: Gathering, count: int, program: Program) -> list[float]:
+    """The publishes of a program while the same crowd comes to a door that is not the server's."""
+    command = [sys.executable, "-m", "tests.proof.door"]
+    seconds: list[float] = []
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment(), text=True
+    ) as door:
+        assert door.stdout is not None
+        assert door.stdin is not None
+        with Crowd(int(door.stdout.readline()), gathering, count) as people:
+            while not people.all_there and not people.late():
+                seconds += [program.publish() for _ in range(20)]
+                people.listen()
+        door.stdin.close()
+        door.wait(SECONDS)
+    return seconds
 
 
 def _judge_crowd(found: Found, gathering: Gathering, people: Crowd) -> None:
@@ -150,9 +170,9 @@ def _judge_program(found: Found, when: str, before: list[float], during: list[fl
     alone, beside = p99(before), p99(during)
     found.count("publishes beside", len(during))
     found.at_worst(f"p99 in ms {when}", beside * 1_000)
-    found.at_worst(f"p99 as a multiple of before {when}", beside / alone)
-    what = f"p99 {beside * 1_000:.1f} ms {when}, {alone * 1_000:.1f} ms before"
-    found.expect(beside <= max(ratio * alone, alone + NOISE_SECONDS), what)
+    found.at_worst(f"p99 as a multiple of that without them {when}", beside / alone)
+    what = f"p99 {beside * 1_000:.1f} ms {when}, {alone * 1_000:.1f} ms without them"
+    found.expect(beside <= ratio * alone, what)
 
 
 def p99(seconds: list[float]) -> float:

@@ -1,5 +1,5 @@
 """uvicorn's HTTP protocol with what it lacks: deadlines for slow headers, slow bodies and slow
-readers, and bounds on headers and connections. Refusals carry the contract's envelope.
+readers, and bounds on headers. Refusals carry the contract's envelope.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from redrive.api.settings import ApiSettings
 from redrive.domain.errors import (
     HeadersTooLarge,
     InvalidRequest,
-    Overloaded,
     RedriveError,
     RequestTimeout,
 )
@@ -40,13 +39,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._offered = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Refuse a connection above the bound; the first head's deadline runs from here."""
+        """The first head's deadline runs from here."""
         super().connection_made(JoinedTransport(transport, self.loop))  # type: ignore[arg-type]
-        if len(self.connections) > self._settings.connections_max:
-            limit = self._settings.connections_max
-            error = Overloaded(f"the server holds at most {limit} connections", hint="Reuse connections.")
-            self._refuse(error, "Service Unavailable")
-            return
         self._arm(self._settings.header_seconds, self._head_too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import signal
@@ -14,11 +15,14 @@ from typing import Any
 import structlog
 import uvicorn
 
+from redrive.api.accepting import Acceptor
 from redrive.api.endpoint import Endpoint
+from redrive.api.envelope import http_response
 from redrive.api.pages import pages
 from redrive.api.protocol import BoundedProtocol
 from redrive.api.request import Receive, Scope, Send
 from redrive.api.settings import ApiSettings, is_loopback
+from redrive.domain.errors import Overloaded
 from redrive.service import Service
 
 _LOG = structlog.get_logger("redrive.api")
@@ -42,8 +46,17 @@ class Application:
 
 
 class _Uvicorn(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, endpoint: Endpoint, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        door: socket.socket,
+        settings: ApiSettings,
+        endpoint: Endpoint,
+        ready: Callable[[], None],
+    ) -> None:
         super().__init__(config)
+        self._door = door
+        self._settings = settings
         self._endpoint = endpoint
         self._ready = ready
 
@@ -62,7 +75,21 @@ class _Uvicorn(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self.servers.append(Acceptor(self._door, self._protocol, self._turned_away))  # type: ignore[arg-type]
         self._ready()
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=None
+        )
+        return protocol
+
+    def _turned_away(self) -> bytes | None:
+        most = self._settings.connections_max
+        if len(self.server_state.connections) < most:
+            return None
+        error = Overloaded(f"the server holds at most {most} connections", hint="Reuse connections.")
+        return http_response(error, "Service Unavailable")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # before the sockets close: what arrives from now on is refused, parked polls are answered
@@ -102,10 +129,12 @@ class Server:
         """Serve; ``ready`` is called once connections are accepted."""
         # a commit must not wait 5 ms for a busy thread to give the interpreter up
         sys.setswitchinterval(0.0005)
-        self._uvicorn = _Uvicorn(self._config(), self.application.endpoint, ready)
+        self._uvicorn = _Uvicorn(
+            self._config(), self._socket, self.settings, self.application.endpoint, ready
+        )
         self._uvicorn.should_exit = self._stop_asked
         try:
-            self._uvicorn.run(sockets=[self._socket])
+            self._uvicorn.run(sockets=[])  # the door has a way of its own
         finally:
             self.application.endpoint.close()
             self._socket.close()

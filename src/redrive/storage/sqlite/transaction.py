@@ -351,7 +351,8 @@ class _Portion:
             if held and (suspect or size > most):
                 self.full = True
                 break
-            held.append(Claimed(*row[:12], bool(row[12]), row[13], handle(), *row[14:]))
+            columns = (*row[:12], bool(row[12]), row[13], handle(), *row[14:])
+            held.append(Claimed(*columns))
             if suspect or len(held) >= self._limit:
                 self.full = True
                 break
