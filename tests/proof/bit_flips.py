@@ -119,12 +119,18 @@ class Visit:
         for message_id in sorted(self._store.there):
             self._try(self._shows, message_id)
         for _ in range(_STEPS):
+            self._try(self._finds_queues)
             for queue in self._queues:
                 self._try(self._leases, queue)
             self._clock.pass_seconds(4)
             self._try(self._do, c.Tick(), c.Expire())
         for queue in self._queues:
             self._try(self._dead, queue)
+
+    def _finds_queues(self) -> None:
+        """A lease that ends may make the first dead letter of its queue, and the place for it."""
+        there = self._engine.read(lambda reader: reader.queue_page("", _PAGE))
+        self._queues = list(dict.fromkeys([*self._queues, *(queue.name for queue in there)]))
 
     def _try(self, work: Callable[..., object], *arguments: Any) -> None:
         try:
