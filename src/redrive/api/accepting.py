@@ -22,15 +22,15 @@ _LOG = structlog.get_logger("redrive.api")
 class Acceptor:
     """Takes connections from the listening ``door`` and gives each a protocol.
 
-    ``turned_away`` says of one more whether it is refused, and with what: bytes that are sent before it is
-    closed; no protocol is made for it.
+    ``turned_away`` says of one more, beside so many that are about to have their protocols, whether it is
+    refused, and with what: bytes that are sent before it is closed; no protocol is made for it.
     """
 
     def __init__(
         self,
         door: socket.socket,
         protocol: Callable[[], asyncio.Protocol],
-        turned_away: Callable[[], bytes | None],
+        turned_away: Callable[[int], bytes | None],
     ) -> None:
         self._door = door
         self._protocol = protocol
@@ -61,7 +61,7 @@ class Acceptor:
             except OSError as error:
                 self._cannot(error)
                 return
-            refusal = self._turned_away()
+            refusal = self._turned_away(len(self._entering))
             if refusal is not None:
                 _turn_away(line, refusal)
                 continue

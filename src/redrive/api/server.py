@@ -84,9 +84,9 @@ class _Uvicorn(uvicorn.Server):
         )
         return protocol
 
-    def _turned_away(self) -> bytes | None:
+    def _turned_away(self, entering: int) -> bytes | None:
         most = self._settings.connections_max
-        if len(self.server_state.connections) < most:
+        if len(self.server_state.connections) + entering < most:
             return None
         error = Overloaded(f"the server holds at most {most} connections", hint="Reuse connections.")
         return http_response(error, "Service Unavailable")
