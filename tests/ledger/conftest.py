@@ -12,7 +12,16 @@ from redrive.ledger import Ledger
 from tests.database import MysqlServer, PostgresServer
 from tests.ledger.stores import Store
 
-TABLES = ("effects", "redrive_jobs", "redrive_payloads", "redrive_attempts")
+TABLES = (
+    "effects",
+    "redrive_jobs",
+    "redrive_payloads",
+    "redrive_attempts",
+    "redrive_batches",
+    "redrive_follow_ups",
+    "redrive_windows",
+    "redrive_windows_done",
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mysql"])

@@ -15,7 +15,7 @@ from tests.ledger.stores import Store
 def test_install_is_idempotent(bare: Store) -> None:
     """The first call applies every version, the next one none, and jobs stay."""
     ledger = bare.ledger()
-    assert ledger.install() == [1]
+    assert ledger.install() == [1, 2]
     db = bare.connect(autocommit=True)
     Ledger().publish(db, "q", [Job("a")])
     assert ledger.install() == []
@@ -27,7 +27,7 @@ def test_install_is_idempotent(bare: Store) -> None:
 def test_install_on_an_idle_connection(bare: Store, autocommit: bool) -> None:
     """From code, on the application's own connection; committed when it returns."""
     db = bare.connect(autocommit=autocommit)
-    assert Ledger().install(db) == [1]
+    assert Ledger().install(db) == [1, 2]
     other = bare.connect(autocommit=True)
     assert Ledger().status(connection=other).planned == 0
 
@@ -59,7 +59,7 @@ def test_two_installations_at_once(bare: Store) -> None:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert sorted(answers) == [[], [1]]
+    assert sorted(answers) == [[], [1, 2]]
 
 
 def test_the_light_sdk_is_enough() -> None:

@@ -5,7 +5,27 @@
 
 from __future__ import annotations
 
-from redrive.ledger.errors import LeaseLost, LedgerError, LedgerNotInstalled, LedgerRetry, TransactionEnded
+from redrive.ledger.batch_records import (
+    Batched,
+    BatchMember,
+    BatchRecord,
+    BatchStatus,
+    FollowUp,
+    WindowDone,
+    WindowRecord,
+)
+from redrive.ledger.errors import (
+    BatchClosed,
+    BatchDiffers,
+    BatchNotFound,
+    LeaseLost,
+    LedgerError,
+    LedgerNotInstalled,
+    LedgerRetry,
+    TransactionEnded,
+    WindowBusy,
+    WindowLost,
+)
 from redrive.ledger.ledger import Ledger
 from redrive.ledger.reconcile import Reconciliation, Summary
 from redrive.ledger.records import (
@@ -20,13 +40,22 @@ from redrive.ledger.records import (
 )
 from redrive.ledger.repairs import Planned, Repaired
 from redrive.ledger.spool import Finding
+from redrive.ledger.window_calls import Window
 
 __all__ = [
     "GENERATION_HEADER",
     "Applied",
     "AttemptRecord",
+    "BatchClosed",
+    "BatchDiffers",
+    "BatchMember",
+    "BatchNotFound",
+    "BatchRecord",
+    "BatchStatus",
+    "Batched",
     "Completion",
     "Finding",
+    "FollowUp",
     "Job",
     "JobRecord",
     "LeaseLost",
@@ -41,4 +70,9 @@ __all__ = [
     "Repaired",
     "Summary",
     "TransactionEnded",
+    "Window",
+    "WindowBusy",
+    "WindowDone",
+    "WindowLost",
+    "WindowRecord",
 ]

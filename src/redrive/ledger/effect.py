@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from redrive import seams
+from redrive.ledger.countdown import counted
 from redrive.ledger.drivers.port import Mode
 from redrive.ledger.errors import LeaseLost, LedgerRetry, TransactionEnded
 from redrive.ledger.outcomes import attempt_values, gaps
@@ -51,8 +52,8 @@ def _effect(
     started_ms = seams.wall_ms()
     receipt = seams.token(12)
     key = values["job_key"]
-    held = yield from _receipt(dialect, {**values, "receipt": receipt, "now_ms": started_ms})
-    if held is not None and text(held[2]) != receipt:
+    held, batch = yield from _receipt(dialect, {**values, "receipt": receipt, "now_ms": started_ms})
+    if held is not None:
         if delivery is not None:
             yield from gaps(dialect, delivery)
             yield Statement("attempt", attempt_values(dialect, delivery, "duplicate", None, started_ms))
@@ -62,6 +63,8 @@ def _effect(
     except BaseException as error:
         raise FromChange(error) from error
     yield from _evidence(dialect, key, receipt, result, delivery, started_ms)
+    if batch is not None:  # last, so that the others of the batch wait for this one's COMMIT only
+        yield from counted(batch)
     if may_commit is not None and not (yield Call(lambda _: may_commit())):
         raise LeaseLost(f"job {text(key)!r}: the lease could not be proved before COMMIT; nothing was kept")
     return Applied(True, result)
@@ -95,18 +98,18 @@ def _evidence(
         )
 
 
-def _receipt(dialect: str, values: dict[str, Any]) -> Generator[Step, Any, tuple[Any, ...] | None]:
-    """None when the receipt is surely ours; else (state, result, receipt) of the row, which may be ours
-    too."""
+def _receipt(
+    dialect: str, values: dict[str, Any]
+) -> Generator[Step, Any, tuple[tuple[Any, ...] | None, Any]]:
+    """(None, its batch or None) when the receipt is ours; else (the row's state, result, …, None)."""
     taken: Rows = yield Statement("receipt", values)
     if dialect == "mysql":
         yield (Control.RESTORE,)  # PostgreSQL's receipt does it on the way
-        ours = taken.touched == 2  # an open row changed; 1 or 0 depend on the connection's flags
-    else:
-        ours = bool(taken.rows) and taken.rows[0][0] is not None
-    if ours:
-        return None
+    elif taken.rows and taken.rows[0][0] is not None:
+        return None, taken.rows[0][1]
     held: Rows = yield Statement("receipt_held", {"job_key": values["job_key"]})
     if not held.rows:  # pruned between the two statements
         raise LedgerRetry("the job's row went away meanwhile", hint="run the whole transaction again")
-    return held.rows[0]
+    if text(held.rows[0][2]) == values["receipt"]:
+        return None, held.rows[0][3]
+    return held.rows[0], None

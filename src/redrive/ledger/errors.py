@@ -52,3 +52,36 @@ class TransactionEnded(LedgerError):
     """
 
     code = "TRANSACTION_ENDED"
+
+
+class BatchDiffers(LedgerError):
+    """A batch of that key was made with something else; the message names what. Nothing was changed."""
+
+    code, http_status = "BATCH_DIFFERS", 409
+
+
+class BatchClosed(LedgerError):
+    """The batch is complete or cancelled, and takes no members and no cancellation any more."""
+
+    code, http_status = "BATCH_CLOSED", 409
+
+
+class BatchNotFound(LedgerError):
+    """The ledger knows no batch of that key."""
+
+    code, http_status = "BATCH_NOT_FOUND", 404
+
+
+class WindowBusy(LedgerError):
+    """Another live run, or a batch, still has the window at the end of the wait; nothing was changed."""
+
+    code, http_status, retryable = "WINDOW_BUSY", 409, True
+
+
+class WindowLost(LedgerError):
+    """The window is not this run's any more: its hold ended and another run took it, or it is completed.
+
+    Roll the work back: the one who has the window does it.
+    """
+
+    code, http_status = "WINDOW_LOST", 409

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from redrive.domain.fingerprint import ErrorInfo
 from redrive.domain.reconcile import SETTLE_SECONDS, Repair
 from redrive.ledger import effect, install, outbox, outcomes, reads, repairs
-from redrive.ledger.databases import Database, database_for
-from redrive.ledger.drivers import AsyncDriver, Driver, Mode, arun, driver_for, run
-from redrive.ledger.drivers.choose import async_alchemy, is_async_alchemy
-from redrive.ledger.errors import LedgerError, NotBegun
+from redrive.ledger.batch_calls import BatchCalls
+from redrive.ledger.drivers import Mode, arun
+from redrive.ledger.driving import AsyncConnectionLike
+from redrive.ledger.errors import NotBegun
 from redrive.ledger.reconcile import Progress, Reconciliation
 from redrive.ledger.reconcile import reconcile as run_reconciliation
 from redrive.ledger.records import Applied, AttemptRecord, Completion, Delivered, Job, JobRecord, LedgerStatus
-from redrive.ledger.steps import Program
+from redrive.ledger.window_calls import WindowCalls
 
 R = TypeVar("R")
 C = TypeVar("C")
 
-_Make = Callable[[Driver | AsyncDriver, Mode], Program]
 
-
-class AsyncConnectionLike(Protocol):
-    """A connection whose commit is awaited: psycopg's AsyncConnection, SQLAlchemy's AsyncConnection,
-    AsyncSession."""
-
-    def commit(self) -> Coroutine[Any, Any, None]:
-        """Commit."""
-
-
-class Ledger:
+class Ledger(BatchCalls, WindowCalls):
     """Jobs, receipts and attempts in the application's own database (SQLite, PostgreSQL, MySQL or MariaDB).
 
     ``database``: a URL, a SQLAlchemy Engine or sessionmaker (or their async forms), or None for a ledger
@@ -43,8 +33,7 @@ class Ledger:
     """
 
     def __init__(self, database: Any = None, *, producer: str | None = None) -> None:
-        self._database: Database | None = None if database is None else database_for(database)
-        self._producer = producer or f"pid-{os.getpid()}"
+        super().__init__(database, producer or f"pid-{os.getpid()}")
         self.outbox = outbox.Outbox(self._program)
 
     def install(self, connection: Any = None) -> Any:
@@ -248,39 +237,3 @@ class Ledger:
             connection, lambda driver, mode: reads.move(driver.dialect, mode, event, keys)
         )
         return count
-
-    def _drive(self, connection: Any, make: _Make) -> Any:
-        """Run a program on ``connection``, or on our own database; a coroutine for an async connection."""
-        if connection is None:
-            return self._own(make)
-        if is_async_alchemy(connection):
-            return _on_async_alchemy(connection, make)
-        blocking, looping = driver_for(connection)
-        if blocking is not None:
-            return run(blocking, make(blocking, blocking.mode()))
-        assert looping is not None
-        return arun(looping, make(looping, looping.mode()))
-
-    def _program(self, make: Callable[[str, Mode], Program]) -> Any:
-        return self._own(lambda driver, mode: make(driver.dialect, mode))
-
-    def _own(self, make: _Make) -> Any:
-        try:
-            with self._needed().lend() as driver:
-                return run(driver, make(driver, Mode.OWN))
-        except NotBegun:  # an idle connection had died; once more, on a new one
-            with self._needed().lend() as driver:
-                return run(driver, make(driver, Mode.OWN))
-
-    def _needed(self) -> Database:
-        if self._database is None:
-            raise LedgerError(
-                "this ledger has no database of its own",
-                hint="Ledger(url), Ledger(engine) or Ledger(sessionmaker); or pass connection=",
-            )
-        return self._database
-
-
-async def _on_async_alchemy(connection: Any, make: _Make) -> Any:
-    driver = await async_alchemy(connection)
-    return await arun(driver, make(driver, driver.mode()))

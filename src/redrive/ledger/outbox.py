@@ -61,14 +61,21 @@ class Outbox:
 
 def publish(dialect: str, mode: Mode, queue: str, jobs: Sequence[Job], producer: str | None) -> Program:
     """Plan ``jobs``; answers how many were new. A known key, in whatever state, is left as it is."""
-    if not queue or len(queue) > limits.DERIVED_QUEUE_NAME_CHARS_MAX:
-        raise LimitExceeded(f"queue name must have 1 to {limits.DERIVED_QUEUE_NAME_CHARS_MAX} characters")
-    planned = [_planned(job, place) for place, job in enumerate(jobs)]
+    checked_queue(queue)
+    planned = [planned_row(job, place) for place, job in enumerate(jobs)]
     planned.sort(key=lambda job: job["key"].encode())  # one order of locks for all producers
     return framed(dialect, mode, _publish(queue, planned, producer))
 
 
-def _planned(job: Job, place: int) -> dict[str, Any]:
+def checked_queue(queue: Any) -> str:
+    """``queue``, or LimitExceeded when it is no queue's name."""
+    if not isinstance(queue, str) or not 1 <= len(queue) <= limits.DERIVED_QUEUE_NAME_CHARS_MAX:
+        raise LimitExceeded(f"queue name must have 1 to {limits.DERIVED_QUEUE_NAME_CHARS_MAX} characters")
+    return queue
+
+
+def planned_row(job: Job, place: int) -> dict[str, Any]:
+    """``job`` as the statement ``publish`` takes it, checked; ``place`` orders it within its transaction."""
     checked_key("", job.key)
     headers = dict(job.headers or {})
     if any(name.lower() == GENERATION_HEADER for name in headers):
@@ -97,14 +104,20 @@ def _planned(job: Job, place: int) -> dict[str, Any]:
 def _publish(queue: str, planned: list[dict[str, Any]], producer: str | None) -> Generator[Step, Any, int]:
     count = 0
     now_ms = seams.wall_ms()  # one for all: with its place it orders them for the relay
-    for some in _slices(planned):
-        values = {"jobs": listed(some), "queue": queue, "producer": producer, "now_ms": now_ms}
+    for some in slices(planned):
+        values = {
+            "jobs": listed(some),
+            "queue": queue,
+            "producer": producer,
+            "now_ms": now_ms,
+            "batch": None,
+        }
         answer: Rows = yield Statement("publish", values)
         count += answer.touched
     return count
 
 
-def _slices(planned: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def slices(planned: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """What one statement takes: a bound on rows, and one on text that keeps far from a packet limit of 16
     MiB."""
     some: list[dict[str, Any]] = []

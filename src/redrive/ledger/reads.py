@@ -84,6 +84,7 @@ def _job(key: str | bytes) -> Generator[Step, Any, JobRecord | None]:
         accepted_at_ms=times[1],
         completed_at_ms=times[2],
         updated_at_ms=times[3],
+        batch=text(times[4]),
     )
 
 

@@ -77,7 +77,8 @@ class Delivered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job as the ledger knows it; times in ms since the epoch, ``result`` as JSON gives it back."""
+    """A job as the ledger knows it; times in ms since the epoch, ``result`` as JSON gives it back, ``batch``
+    the key of the batch that it is a member of."""
 
     key: str
     queue: str
@@ -91,6 +92,7 @@ class JobRecord:
     accepted_at_ms: int | None
     completed_at_ms: int | None
     updated_at_ms: int
+    batch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

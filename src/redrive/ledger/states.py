@@ -48,3 +48,17 @@ TRANSITIONS: dict[str, tuple[tuple[State, State], ...]] = {
         (State.ISOLATED, State.CANCELLED),
     ),
 }
+
+
+class BatchState(IntEnum):
+    """How far a batch has come; the numbers are what the tables hold. Complete and cancelled are final."""
+
+    OPEN = 0
+    COMPLETE = 1
+    CANCELLED = 2
+
+
+BATCH_TRANSITIONS: dict[str, tuple[tuple[BatchState, BatchState], ...]] = {
+    "batch_complete": ((BatchState.OPEN, BatchState.COMPLETE),),  # by its last member, or by a sweeper
+    "batch_cancel": ((BatchState.OPEN, BatchState.CANCELLED),),
+}

@@ -49,6 +49,13 @@ class Migration:
     statements: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait ``seconds`` outside any transaction; an async loop goes on meanwhile."""
+
+    seconds: float
+
+
 class Rows(NamedTuple):
     """The answer to a statement: its rows, and how many rows it touched (of its last part)."""
 
@@ -56,5 +63,5 @@ class Rows(NamedTuple):
     touched: int
 
 
-Step: TypeAlias = Statement | Migration | Call | tuple[Control, ...]
+Step: TypeAlias = Statement | Migration | Call | Pause | tuple[Control, ...]
 Program: TypeAlias = Generator[Step, Any, Any]

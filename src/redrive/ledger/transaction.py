@@ -97,6 +97,6 @@ def _translated(error: BaseException, found: Verdict) -> BaseException:
 def not_installed() -> LedgerNotInstalled:
     """The error that names the command."""
     return LedgerNotInstalled(
-        "the ledger's tables are not in this database",
+        "the ledger's tables are not in this database, or are older than this code",
         hint="run `redrive ledger install --ledger URL`, or ledger.install(idle_connection)",
     )

@@ -76,3 +76,10 @@ def text(value: Any) -> Any:
 def loaded(value: Any) -> Any:
     """The Python value of JSON text from a column; None for NULL."""
     return None if value is None else json.loads(text(value))
+
+
+def page_size(limit: int) -> int:
+    """``limit``, or LimitExceeded when a page must not be as long."""
+    if not 1 <= limit <= limits.BATCH_ENTRIES_MAX:
+        raise LimitExceeded(f"limit must be from 1 to {limits.BATCH_ENTRIES_MAX}, got {limit}")
+    return limit

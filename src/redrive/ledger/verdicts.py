@@ -54,7 +54,7 @@ def verdict(dialect: str, error: BaseException) -> Verdict:
     if dialect == "postgres":
         return _postgres(raw)
     number = raw.args[0] if getattr(raw, "args", None) and type(raw).__module__ != "builtins" else None
-    if number == 1146:
+    if number in (1146, 1054):  # no such table, no such column
         return Verdict.MISSING if "redrive_" in str(raw) else Verdict.OTHER
     return _MYSQL.get(number, Verdict.OTHER) if isinstance(number, int) else Verdict.OTHER
 
@@ -65,7 +65,9 @@ def _sqlite(raw: Any) -> Verdict:
     if getattr(raw, "sqlite_errorcode", 0) & 0xFF in _SQLITE_RETRY:
         return Verdict.RETRY
     text = str(raw)
-    if "no such table: redrive_" in text:
+    if "no such table: redrive_" in text or "no such column: redrive_" in text:
+        return Verdict.MISSING
+    if "table redrive_" in text and "has no column named" in text:
         return Verdict.MISSING
     return Verdict.ENDED if "no such savepoint" in text else Verdict.OTHER
 
@@ -75,6 +77,6 @@ def _postgres(raw: Any) -> Verdict:
     if state is None:
         lost = type(raw).__module__.startswith("psycopg") and type(raw).__name__ == "OperationalError"
         return Verdict.LOST if lost else Verdict.OTHER
-    if state == "42P01":
+    if state in ("42P01", "42703"):  # no such table, no such column
         return Verdict.MISSING if "redrive_" in str(raw) else Verdict.OTHER
     return Verdict.LOST if state[:2] == "08" else _POSTGRES.get(state, Verdict.OTHER)

@@ -1,4 +1,7 @@
-"""The outbox relay: what the application planned in its transactions is published, once, then accepted."""
+"""The outbox relay: what the application planned in its transactions is published, once, then accepted.
+
+Beside it the batches of the ledger are swept: deadlines, and what a completion should have planned.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from redrive.worker.pace import LOG_EVERY_SECONDS, Failure, Pace
 _LOG = logging.getLogger("redrive.relay")
 ROWS_MAX = 500
 IDLE_SECONDS = 1.0
+SWEEP_SECONDS = 5.0  # between two looks for batches that are due; each batch has a pace of its own
 REFUSED_SECONDS = 60.0  # before a refused job is tried again: somebody must change something first
 
 
@@ -31,6 +35,7 @@ class Relay:
         self._said_at = -LOG_EVERY_SECONDS
         self.moved_at = self._said_at  # when it last published something
         self.empty_at: float | None = None  # when the last look that found nothing began
+        self._swept_at = -SWEEP_SECONDS
         faults.arm()
 
     def loop(self, stopping: threading.Event) -> None:
@@ -39,6 +44,7 @@ class Relay:
         while not stopping.is_set():
             try:
                 moved = self.once()
+                self._sweep()
             except Exception as error:  # noqa: BLE001 - the ledger's driver has errors of its own
                 pace.failed(error)
                 continue
@@ -72,6 +78,13 @@ class Relay:
         else:
             self.empty_at = looked_at
         return len(accepted)
+
+    def _sweep(self) -> None:
+        now = seams.monotonic()
+        if now - self._swept_at < SWEEP_SECONDS:
+            return
+        self._swept_at = now + SWEEP_SECONDS * 0.5 * seams.draw()  # several relays look at other times
+        self._ledger.sweep()
 
     def _publish(self, queue: str, batch: list[Any]) -> Sequence[Published | RedriveError]:
         try:

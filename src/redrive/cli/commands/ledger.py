@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -15,13 +16,32 @@ from redrive.cli.settings import without_password
 from redrive.cli.stores import opened_ledger, timed
 
 app = typer.Typer(
-    help="The ledger in the application's database: install, status, job, relay.", no_args_is_help=True
+    help="The ledger in the application's database: install, status, job, batches, windows, relay.",
+    no_args_is_help=True,
 )
 LEDGER: Final = ("ledger",)
 STATES: Final = ("planned", "accepted", "completed", "isolated", "cancelled")
 
 JobKey = Annotated[str, typer.Argument(help="The job's stable business key.", metavar="JOB_KEY")]
 Once = Annotated[bool, typer.Option("--once", help="Publish what is planned now, then end.")]
+BatchKey = Annotated[str, typer.Argument(help="The batch's key.", metavar="BATCH_KEY")]
+BatchState = Annotated[
+    str | None, typer.Option("--state", help="Only open (also overdue), complete or cancelled ones.")
+]
+Cancel = Annotated[bool, typer.Option("--cancel", help="Cancel it first.")]
+WindowName = Annotated[str | None, typer.Argument(help="The window's name.", metavar="NAME")]
+After = Annotated[str, typer.Option("--after", help="Only those after this key, for the next page.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most as many.")]
+BATCHES: Final[tuple[Column, ...]] = (
+    "key", "state", "members", "open_members", "queue", "window", "deadline_at", "created_at",
+)  # fmt: skip
+HOLDING: Final[tuple[Column, ...]] = (
+    "key", "state", "message_id", "outcome",
+    ("error", lambda row: ": ".join(part for part in (row["error_type"], row["error_message"]) if part)),
+    "updated_at",
+)  # fmt: skip
+WINDOWS: Final[tuple[Column, ...]] = ("name", "mark", "open_until", "held_by", "batch", "completed_at")
+DONE: Final[tuple[Column, ...]] = ("start", "end", "batch", "opened_at", "completed_at")
 ATTEMPTS: Final[tuple[Column, ...]] = (
     "delivery", "attempt", "outcome", "worker", "started_at", "ended_at",
     ("error", lambda row: ": ".join(part for part in (row["error_type"], row["error_message"]) if part)),
@@ -73,6 +93,88 @@ def job(session: Session, job_key: JobKey) -> None:
         return
     session.out.record(record)
     session.out.table(attempts, ATTEMPTS, empty="no attempts are recorded")
+
+
+@command(app, "batches", flags=LEDGER)
+def batches(session: Session, state: BatchState = None, after: After = "", limit: Limit = 100) -> None:
+    """List the batches: how many of their members are open, and whether they are late."""
+    from dataclasses import asdict
+
+    with opened_ledger(session) as (ledger, _):
+        found = [_dated(asdict(each)) for each in ledger.batches(state=state, after=after, limit=limit)]
+    if session.out.as_json:
+        session.out.json({"batches": found})
+    else:
+        session.out.table(found, BATCHES, empty="no batches")
+
+
+@command(app, "batch", flags=LEDGER)
+def batch(session: Session, key: BatchKey, cancel: Cancel = False) -> None:
+    """Show one batch: its members by state, those that hold it open and why, its follow-up.
+
+    With --cancel it is cancelled first: members that are not completed must not run any more, the follow-up
+    is never published. Exit code 1 when the ledger does not know it, or it is complete and cannot be
+    cancelled.
+    """
+    from dataclasses import asdict
+
+    from redrive.ledger import BatchClosed, BatchNotFound
+
+    with opened_ledger(session) as (ledger, _):
+        try:
+            if cancel:
+                count = ledger.cancel_batch(key)
+                note(f"redrive: {count} members cancelled")
+            status = ledger.batch_status(key)
+        except (BatchClosed, BatchNotFound) as refused:
+            raise Refusal(NO, refused.message, hint=refused.hint, code=refused.code) from None
+    record = _dated(asdict(status.batch))
+    holding = [timed(asdict(member)) for member in status.holding]
+    follow_ups = {
+        name: None if due is None else asdict(due)
+        for name, due in (("then", status.then), ("on_deadline", status.on_deadline))
+    }
+    if session.out.as_json:
+        session.out.json({**record, "counts": dict(status.counts), **follow_ups, "holding": holding})
+        return
+    shown = {
+        name: due and f"{due['key']} ({due['state'] or 'not planned'})" for name, due in follow_ups.items()
+    }
+    counts = ", ".join(f"{count} {state}" for state, count in status.counts.items() if count)
+    session.out.record({**record, "counts": counts, **shown})
+    if holding:
+        session.out.table(holding, HOLDING, empty="")
+    elif status.batch.state in ("open", "overdue"):
+        note("no member is isolated: it waits for those that are planned or accepted")
+
+
+@command(app, "windows", flags=LEDGER)
+def windows(session: Session, name: WindowName = None, after: After = "", limit: Limit = 100) -> None:
+    """List the windows: up to where each is completed, and who has the open one.
+
+    With a NAME: the completed ones of it, newest first.
+    """
+    from dataclasses import asdict
+
+    with opened_ledger(session) as (ledger, _):
+        if name is None:
+            found = [_dated(asdict(each)) for each in ledger.windows(after=after, limit=limit)]
+        else:
+            found = [_dated(asdict(each)) for each in ledger.window_history(name, limit=limit)]
+    if session.out.as_json:
+        session.out.json({"windows": found})
+    elif name is None:
+        session.out.table(found, WINDOWS, empty="no windows")
+    else:
+        session.out.table(found, DONE, empty=f"no completed window of {name}")
+
+
+def _dated(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with all its times as RFC 3339; a window's bounds keep their microseconds."""
+    return {
+        name: value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
+        for name, value in timed(record).items()
+    }
 
 
 @command(app, "relay", flags=(*SERVER, "ledger", "log_level", "log_format"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from enum import Enum
 from typing import Any, Protocol
 
-from redrive.ledger.steps import Program, Step
+from redrive import seams
+from redrive.ledger.steps import Pause, Program, Step
 
 
 class Mode(Enum):
@@ -48,13 +51,17 @@ class AsyncDriver(Protocol):
         """Do one step; the function of a call may return an awaitable."""
 
 
+def _paused(step: Pause) -> None:
+    seams.wait(threading.Event(), step.seconds)
+
+
 def run(driver: Driver, program: Program) -> Any:
     """Run ``program`` to its end and return its value; the database's errors go into the program first."""
     try:
         step = next(program)
         while True:
             try:
-                answer = driver.perform(step)
+                answer = _paused(step) if isinstance(step, Pause) else driver.perform(step)
             except BaseException as error:  # noqa: BLE001 - the program decides, and raises it again
                 step = program.throw(error)
             else:
@@ -69,7 +76,10 @@ async def arun(driver: AsyncDriver, program: Program) -> Any:
         step = next(program)
         while True:
             try:
-                answer = await driver.perform(step)
+                if isinstance(step, Pause):
+                    answer = await asyncio.sleep(step.seconds / seams.TIME_FACTOR)
+                else:
+                    answer = await driver.perform(step)
             except BaseException as error:  # noqa: BLE001 - the program decides, and raises it again
                 step = program.throw(error)
             else:

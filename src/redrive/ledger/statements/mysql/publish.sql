@@ -1,8 +1,8 @@
 -- purpose: plan jobs in the producer's transaction; a key that is known is left as it is. Touches the rows planned now
 -- transition: unknown -> planned
 -- index: redrive_jobs primary key, redrive_payloads primary key
-INSERT INTO redrive_jobs (job_key, queue, state, producer, relay_after_ms, place, planned_at_ms, updated_at_ms)
-SELECT CAST(job.name AS BINARY), :queue, 0, :producer, 0, job.place, :now_ms, :now_ms
+INSERT INTO redrive_jobs (job_key, queue, state, producer, relay_after_ms, place, planned_at_ms, updated_at_ms, redrive_jobs.batch)
+SELECT CAST(job.name AS BINARY), :queue, 0, :producer, 0, job.place, :now_ms, :now_ms, :batch
 FROM JSON_TABLE(:jobs, '$[*]' COLUMNS (
     name VARCHAR(200) CHARACTER SET utf8mb4 PATH '$.key', payload LONGTEXT CHARACTER SET utf8mb4 PATH '$.payload',
     options LONGTEXT CHARACTER SET utf8mb4 PATH '$.options', place BIGINT PATH '$.place'

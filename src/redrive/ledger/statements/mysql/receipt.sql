@@ -2,7 +2,7 @@
 -- transition: planned, accepted, isolated or unknown -> completed
 -- fenced by: the job key; the first committed completion wins and is final
 -- index: redrive_jobs primary key
--- touches 2 rows when an open job became completed; else receipt_held tells whose receipt it is. MySQL assigns from
+-- receipt_held tells whose receipt it is: what an upsert touched depends on the connection's flags. MySQL assigns from
 -- left to right, so `state`, which the others look at, is last.
 INSERT INTO redrive_jobs (
     job_key, queue, state, generation, message_id, delivery, receipt, accepted_at_ms, completed_at_ms, updated_at_ms

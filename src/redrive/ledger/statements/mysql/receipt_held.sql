@@ -1,4 +1,4 @@
--- purpose: whose receipt the job holds, and its result, for one who did not get it
+-- purpose: whose receipt the job holds, its result, and its batch
 -- index: redrive_jobs primary key
 -- a plain read would answer from the transaction's old snapshot
-SELECT state, result, receipt FROM redrive_jobs WHERE job_key = :job_key FOR UPDATE;
+SELECT state, result, receipt, redrive_jobs.batch FROM redrive_jobs WHERE job_key = :job_key FOR UPDATE;

@@ -5,8 +5,10 @@ WITH given AS MATERIALIZED (
     SELECT key, payload, options, place
     FROM json_to_recordset(CAST(:jobs AS json)) AS job (key text, payload text, options text, place bigint)
 ), planned AS (
-    INSERT INTO redrive_jobs (job_key, queue, state, producer, relay_after_ms, place, planned_at_ms, updated_at_ms)
-    SELECT key, CAST(:queue AS text), 0, CAST(:producer AS text), 0, place, CAST(:now_ms AS bigint), CAST(:now_ms AS bigint) FROM given
+    INSERT INTO redrive_jobs (job_key, queue, state, producer, relay_after_ms, place, planned_at_ms, updated_at_ms, batch)
+    SELECT key, CAST(:queue AS text), 0, CAST(:producer AS text), 0, place, CAST(:now_ms AS bigint), CAST(:now_ms AS bigint),
+           CAST(:batch AS text)
+    FROM given
     ON CONFLICT (job_key) DO NOTHING
     RETURNING job_key
 )

@@ -2,7 +2,7 @@
 -- transition: planned, accepted, isolated or unknown -> completed
 -- fenced by: the job key; the first committed completion wins and is final
 -- index: redrive_jobs primary key
--- answers one row, null for a duplicate, and puts the caller's lock_timeout back on the way
+-- answers one row (state and batch, null for a duplicate), and puts the caller's lock_timeout back on the way
 WITH receipt AS (
     INSERT INTO redrive_jobs (
         job_key, queue, state, generation, message_id, delivery, receipt, accepted_at_ms, completed_at_ms, updated_at_ms
@@ -19,6 +19,7 @@ WITH receipt AS (
         completed_at_ms = excluded.completed_at_ms,
         updated_at_ms = excluded.updated_at_ms
     WHERE redrive_jobs.state NOT IN (2, 4)
-    RETURNING state
+    RETURNING redrive_jobs.state, redrive_jobs.batch
 )
-SELECT (SELECT state FROM receipt), set_config('lock_timeout', current_setting('redrive.lock_timeout'), true);
+SELECT (SELECT state FROM receipt), (SELECT batch FROM receipt),
+       set_config('lock_timeout', current_setting('redrive.lock_timeout'), true);

@@ -1,8 +1,9 @@
 -- purpose: plan jobs in the producer's transaction; a key that is known is left as it is. Touches the rows planned now
 -- transition: unknown -> planned
 -- index: redrive_jobs primary key, redrive_payloads primary key
-INSERT INTO redrive_jobs (job_key, queue, state, producer, relay_after_ms, place, planned_at_ms, updated_at_ms)
-SELECT json_extract(value, '$.key'), :queue, 0, :producer, 0, json_extract(value, '$.place'), :now_ms, :now_ms
+INSERT INTO redrive_jobs (job_key, queue, state, producer, relay_after_ms, place, planned_at_ms, updated_at_ms, batch)
+SELECT json_extract(value, '$.key'), :queue, 0, :producer, 0, json_extract(value, '$.place'), :now_ms, :now_ms,
+       :batch
 FROM json_each(:jobs) WHERE true
 ON CONFLICT (job_key) DO NOTHING;
 INSERT INTO redrive_payloads (job_key, payload, options)

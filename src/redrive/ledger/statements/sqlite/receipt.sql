@@ -17,4 +17,4 @@ ON CONFLICT (job_key) DO UPDATE SET
     completed_at_ms = excluded.completed_at_ms,
     updated_at_ms = excluded.updated_at_ms
 WHERE redrive_jobs.state NOT IN (2, 4)
-RETURNING state;
+RETURNING redrive_jobs.state, redrive_jobs.batch;

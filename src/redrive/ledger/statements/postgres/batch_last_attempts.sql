@@ -1,0 +1,12 @@
+-- purpose: how the last delivery of each of these jobs ended
+-- index: redrive_attempts primary key
+SELECT job_key, outcome, error_type, error_message, worker, ended_at_ms
+FROM (
+    SELECT attempt.job_key, attempt.outcome, attempt.error_type, attempt.error_message, attempt.worker, attempt.ended_at_ms,
+           row_number() OVER (
+               PARTITION BY attempt.job_key ORDER BY attempt.generation DESC, attempt.delivery DESC, attempt.derived
+           ) AS place
+    FROM redrive_attempts AS attempt
+    WHERE attempt.job_key = ANY (ARRAY(SELECT value FROM json_array_elements_text(CAST(:keys AS json)) AS given (value)))
+) AS ended
+WHERE place = 1;

@@ -1,0 +1,5 @@
+-- purpose: as window_get, for one who wants to take it; no row when another transaction has it
+-- fenced by: the write lock
+-- index: redrive_windows primary key
+SELECT mark_us, until_us, holder, held_until_ms > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER), batch, opened_at_ms
+FROM redrive_windows WHERE window_name = :window;
