@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from redrive.ledger import Job, Ledger
 from tests.cli.program import Program
 from tests.database import wait_for
+from tests.ledger.stores import Delivery
+from tests.system.servers import ROOT
 
 GAME = ["--ledger", "sqlite:///game.db"]
 
@@ -98,3 +101,35 @@ def test_a_ledgers_file_that_cannot_be_used_is_named(alone: Program) -> None:
     for words in (("status", "big.json"), ("install", "nodir/x.db")):
         done = alone.inside("ledger", words[0], "--ledger", f"sqlite:///{words[1]}")
         assert (done.code, f"{words[1]}: " in done.err, "folder" in done.err) == (3, True, True), done.err
+
+
+def test_a_night_of_windows_and_batches(redrive: Program) -> None:
+    """The page's own example: two nights paused are one window; what holds the batch open is shown."""
+    page = (ROOT / "docs" / "how-to" / "windows-and-batches.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0]
+    assert redrive("ledger", "install", *GAME).code == 0
+    scope: dict[str, Any] = {}
+    exec(code.replace("sqlite:///game.db", f"sqlite:///{redrive.folder / 'game.db'}"), scope)
+    ledger, first = scope["ledger"], datetime(2026, 10, 20, tzinfo=UTC)
+    with closing(sqlite3.connect(redrive.folder / "game.db")) as connection:
+        key = scope["night"](connection, first + timedelta(days=3), first)
+        assert key == "settlement:2026-10-20:2026-10-23"
+        assert "batch" in scope["night"](connection, first + timedelta(days=4))
+    ledger.execute(Delivery(f"{key}:eu", queue="shards"), lambda _: None)
+    ledger.failed(Delivery(f"{key}:us", queue="shards"), "reject", error=None, isolated=True)
+    shown = redrive("ledger", "batch", key, *GAME, "--json").json
+    assert (shown["state"], shown["open_members"]) == ("open", 1)
+    assert [held["key"] for held in shown["holding"]] == [f"{key}:us"]
+    assert f"{key}:us" in redrive("ledger", "batch", key, *GAME).out
+    [window] = redrive("ledger", "windows", *GAME, "--json").json["windows"]
+    assert (window["held_by"], window["open_until"]) == ("batch", "2026-10-23T00:00:00Z")
+    ledger.execute(Delivery(f"{key}:us", 2, queue="shards"), lambda _: None)
+    ledger.close()
+    [done] = redrive("ledger", "windows", "settlement", *GAME, "--json").json["windows"]
+    assert (done["start"], done["end"]) == ("2026-10-20T00:00:00Z", "2026-10-23T00:00:00Z")
+    [batch] = redrive("ledger", "batches", "--state", "complete", *GAME, "--json").json["batches"]
+    assert batch["key"] == key
+    assert redrive("ledger", "status", *GAME, "--json").json["planned"] == 1  # the follow-up
+    refused = redrive("ledger", "batch", key, "--cancel", *GAME)
+    assert (refused.code, "complete" in refused.err) == (1, True)
+    assert redrive("ledger", "batch", "nowhere", *GAME).code == 1

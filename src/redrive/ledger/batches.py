@@ -137,9 +137,9 @@ def _keep_follow_ups(dialect: str, plan: Plan) -> Generator[Step, Any, None]:
     if not wanted:
         return
     taken: Rows = yield Statement("members_known", {"keys": listed([row["key"] for _, row in wanted])})
-    for row in taken.rows:
+    for known in taken.rows:
         raise InvalidRequest(
-            f"batch {plan.key!r}: a follow-up needs a job key of its own, {text(row[0])!r} is a job already"
+            f"batch {plan.key!r}: a follow-up needs a job key of its own, {text(known[0])!r} is a job already"
         )
     for kind, row in wanted:
         values = {"batch": checked_key(dialect, plan.key), "kind": kind, "queue": plan.then_queue}

@@ -63,5 +63,7 @@ class Rows(NamedTuple):
     touched: int
 
 
-Step: TypeAlias = Statement | Migration | Call | Pause | tuple[Control, ...]
+Performed: TypeAlias = Statement | Migration | Call | tuple[Control, ...]
+"""A step that a driver does; the loops that run a program wait by themselves."""
+Step: TypeAlias = Performed | Pause
 Program: TypeAlias = Generator[Step, Any, Any]

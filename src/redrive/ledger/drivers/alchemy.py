@@ -9,7 +9,7 @@ from redrive.ledger import catalog
 from redrive.ledger.drivers.dbapi import is_open, mode_of
 from redrive.ledger.drivers.port import Mode
 from redrive.ledger.errors import TransactionEnded
-from redrive.ledger.steps import Call, Control, Migration, Rows, Statement, Step
+from redrive.ledger.steps import Call, Control, Migration, Performed, Rows, Statement
 
 DIALECTS = {"sqlite": "sqlite", "postgresql": "postgres", "mysql": "mysql", "mariadb": "mysql"}
 
@@ -42,7 +42,7 @@ class Alchemy:
         """Whether a transaction is open at the database; one that SQLAlchemy only thinks of is not."""
         return is_open(self.dialect, self._raw())
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Performed) -> Any:
         """Do one step through SQLAlchemy, so that it knows of the transaction."""
         if isinstance(step, Call):
             value = step.function(self.handle)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from redrive.ledger.drivers.port import Driver, Mode
-from redrive.ledger.steps import Call, Step
+from redrive.ledger.steps import Call, Performed
 
 Carrier = Callable[[Callable[[], Any]], Awaitable[Any]]
 
@@ -39,7 +39,7 @@ class Carried:
         """Whether a transaction is open on this connection."""
         return self.inner.is_open()
 
-    async def perform(self, step: Step) -> Any:
+    async def perform(self, step: Performed) -> Any:
         """Do one step where it may block."""
         if not isinstance(step, Call):
             return await self._carry(lambda: self.inner.perform(step))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from redrive.ledger import catalog
 from redrive.ledger.drivers.port import Mode
-from redrive.ledger.steps import Call, Control, Migration, Rows, Statement, Step
+from redrive.ledger.steps import Call, Control, Migration, Performed, Rows, Statement
 
 _Sql: TypeAlias = Statement | Migration | tuple[Control, ...]
 _IDLE = 0  # psycopg's TransactionStatus.IDLE
@@ -74,7 +74,7 @@ class _Plain:
 class Blocking(_Plain):
     """A DB-API connection whose cursors give tuples whatever row factory the application chose."""
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Performed) -> Any:
         """Do one step on a cursor of its own."""
         if isinstance(step, Call):
             return step.function(self.handle)
@@ -123,7 +123,7 @@ class Sqlite(Blocking):
         super().__init__(connection)
         self._turn, self._ours = turn, False
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Performed) -> Any:
         """Do one step on a cursor of its own."""
         if not isinstance(step, tuple) or self._turn is None:
             return super().perform(step)
@@ -188,7 +188,7 @@ class Psycopg(_Psycopg):
 
         return Cursor(self.handle, row_factory=tuple_row)
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Performed) -> Any:
         """Do one step on a cursor of its own."""
         if isinstance(step, Call):
             return step.function(self.handle)
@@ -209,7 +209,7 @@ class PsycopgAsync(_Psycopg):
 
         return AsyncCursor(self.handle, row_factory=tuple_row)
 
-    async def perform(self, step: Step) -> Any:
+    async def perform(self, step: Performed) -> Any:
         """Do one step on a cursor of its own."""
         if isinstance(step, Call):
             value = step.function(self.handle)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from redrive import seams
-from redrive.ledger.steps import Pause, Program, Step
+from redrive.ledger.steps import Pause, Performed, Program
 
 
 class Mode(Enum):
@@ -31,7 +31,7 @@ class Driver(Protocol):
     def is_open(self) -> bool:
         """Whether a transaction is open on this connection."""
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Performed) -> Any:
         """Do one step; :class:`Rows` for a statement, what the function returned for a call."""
 
 
@@ -47,12 +47,8 @@ class AsyncDriver(Protocol):
     def is_open(self) -> bool:
         """Whether a transaction is open on this connection."""
 
-    async def perform(self, step: Step) -> Any:
+    async def perform(self, step: Performed) -> Any:
         """Do one step; the function of a call may return an awaitable."""
-
-
-def _paused(step: Pause) -> None:
-    seams.wait(threading.Event(), step.seconds)
 
 
 def run(driver: Driver, program: Program) -> Any:
@@ -61,7 +57,11 @@ def run(driver: Driver, program: Program) -> Any:
         step = next(program)
         while True:
             try:
-                answer = _paused(step) if isinstance(step, Pause) else driver.perform(step)
+                answer = None
+                if isinstance(step, Pause):
+                    seams.wait(threading.Event(), step.seconds)
+                else:
+                    answer = driver.perform(step)
             except BaseException as error:  # noqa: BLE001 - the program decides, and raises it again
                 step = program.throw(error)
             else:
@@ -76,8 +76,9 @@ async def arun(driver: AsyncDriver, program: Program) -> Any:
         step = next(program)
         while True:
             try:
+                answer = None
                 if isinstance(step, Pause):
-                    answer = await asyncio.sleep(step.seconds / seams.TIME_FACTOR)
+                    await asyncio.sleep(step.seconds / seams.TIME_FACTOR)
                 else:
                     answer = await driver.perform(step)
             except BaseException as error:  # noqa: BLE001 - the program decides, and raises it again
