@@ -11,7 +11,6 @@ audit log's chain comes after all that: who holds it waits for nobody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,7 @@ from redrive.domain.facts import Facts, Slot
 from redrive.storage import rows as r
 from redrive.storage.port import Hold, LeaseTerms, Locked
 from redrive.storage.postgres import binary as b
+from redrive.storage.postgres import columns
 from redrive.storage.postgres.failures import Again
 from redrive.storage.postgres.floors import AGED, AGED_DEAD, HEADS, LEASES, Floors, Key
 from redrive.storage.postgres.records import Records, queue_values
@@ -48,7 +48,7 @@ class PostgresTransaction(Records):
         if names:
             self._ask_early(_HOLDS[hold], b.texts(names))
         if acks:
-            self._expected = acks, _ack_values(acks)
+            self._expected = acks, columns.ack_values(acks)
             self._ask_early("ack", *self._expected[1])
 
     # -- clock
@@ -139,7 +139,7 @@ class PostgresTransaction(Records):
         for _ in range(_GROUP_ROUNDS):
             name = "groups_by_key_free" if self._waited else "groups_by_key"
             self._waited = True
-            found = [r.group_from(row) for row in self._session.fetch(name, *_key_columns(keys))]
+            found = [r.group_from(row) for row in self._session.fetch(name, *columns.key_columns(keys))]
             if len(found) == len(set(keys)):
                 return {(group.queue_id, group.key): group for group in found}
         raise Again("groups were in the hands of other nodes")
@@ -162,7 +162,7 @@ class PostgresTransaction(Records):
         """Lock these groups, those that a move of these messages may touch, and those ``beside``, after the
         queues of them all and ``queue_ids``; which of ``ids`` are ours now, with all that belongs to them."""
         rows = self._session.fetch(
-            "group_partners", b.int8s(sorted(ids)), b.uuids(message_ids), *_key_columns(beside),
+            "group_partners", b.int8s(sorted(ids)), b.uuids(message_ids), *columns.key_columns(beside),
             b.int8s(sorted(queue_ids)),
         )  # fmt: skip
         self._session.later(
@@ -221,7 +221,7 @@ class PostgresTransaction(Records):
             rows = self._session.fetch("claim_part", *asked)
         if rows:
             self.wrote = True
-            rows.sort(key=_place_in_queue)
+            rows.sort(key=columns.place_in_queue)
             for row in reversed(rows):  # the first row of each level stays
                 self._floors.reached((queue_id, row[3]), row[-1])
         else:
@@ -272,7 +272,7 @@ class PostgresTransaction(Records):
 
     def ack(self, items: Sequence[tuple[str, str]]) -> list[Acked]:
         known = self._expected is not None and self._expected[0] is items
-        values = self._expected[1] if known and self._expected else _ack_values(items)
+        values = self._expected[1] if known and self._expected else columns.ack_values(items)
         rows = self._fetch("ack", *values)
         if rows:
             self.wrote, self.xid = True, rows[0][4]
@@ -349,13 +349,13 @@ class PostgresTransaction(Records):
         for row in rows:
             self._floors.put(LEASES, row.lease_until_ms)
         until, cancelled = b.int8s([f.lease_until_ms for f in rows]), b.booleans([f.cancelled for f in rows])
-        self._write("touch", *_fence(rows), until, cancelled)
+        self._write("touch", *columns.fence(rows), until, cancelled)
 
     def reschedule(self, rows: Sequence[Facts]) -> None:
         self._put(rows)
         self._write(
             "reschedule",
-            *_fence(rows),
+            *columns.fence(rows),
             b.int4s([f.slot for f in rows]),
             b.int8s([f.due_ms for f in rows]),
             b.int4s([f.attempt for f in rows]),
@@ -368,7 +368,7 @@ class PostgresTransaction(Records):
         self._put(rows)
         self._write(
             "transfer",
-            *_fence(rows),
+            *columns.fence(rows),
             b.int4s([f.slot for f in rows]),
             b.int8s([f.queue_id for f in rows]),
             b.int4s([f.priority for f in rows]),
@@ -386,22 +386,4 @@ class PostgresTransaction(Records):
         )
 
     def remove(self, rows: Sequence[Facts]) -> None:
-        self._write("remove", *_fence(rows))
-
-
-def _key_columns(keys: Sequence[tuple[int, str]]) -> tuple[bytes, bytes]:
-    return b.int8s([queue_id for queue_id, _ in keys]), b.texts([key for _, key in keys])
-
-
-def _place_in_queue(row: tuple[Any, ...]) -> tuple[int, int, int]:
-    return -row[3], row[-1], row[0]  # priority, due time, number
-
-
-def _ack_values(items: Sequence[tuple[str, str]]) -> tuple[bytes, bytes]:
-    if not b.are_message_ids([message_id for message_id, _ in items]):
-        items = [item for item in items if b.is_message_id(item[0])]
-    return b.uuids([message_id for message_id, _ in items]), b.texts([handle for _, handle in items])
-
-
-def _fence(rows: Sequence[Facts]) -> tuple[bytes, bytes]:
-    return b.int8s([f.id for f in rows]), b.int8s([f.delivery for f in rows])
+        self._write("remove", *columns.fence(rows))
