@@ -58,3 +58,16 @@ def test_what_has_no_year_of_four_digits_in_utc_is_refused(text: str) -> None:
 def test_the_first_and_the_last_instant_are_written_back(text: str) -> None:
     """The control: what is in UTC's years survives."""
     assert rfc3339(instant_ms(text))[-20:] == text[-20:]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "text"),
+    [
+        (2**62, "9999-12-31T23:59:59.904Z"),
+        (-(2**62), "0001-01-01T00:00:00.096Z"),
+        (0, "1970-01-01T00:00:00.000Z"),
+    ],
+)
+def test_a_damaged_time_is_shown_as_the_nearest_there_is(at_ms: int, text: str) -> None:
+    """A flipped bit in a time must neither hide its message from a list nor keep it from its consumer."""
+    assert rfc3339(at_ms) == text

@@ -12,13 +12,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the seconds of the years 1 and 9999
+
+
 @lru_cache(maxsize=4096)
 def _second(seconds: int) -> str:
-    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    whole = min(max(seconds, _FIRST), _LAST)  # a damaged row's time must not hide what it belongs to
+    return (_EPOCH + timedelta(seconds=whole)).isoformat()[:19]
 
 
 def rfc3339(at_ms: int) -> str:
-    """``at_ms`` (milliseconds since the epoch) as ``2026-10-23T02:00:00.000Z``."""
+    """``at_ms`` (milliseconds since the epoch) as ``2026-10-23T02:00:00.000Z``; the nearest that a calendar
+    has."""
     seconds, millis = divmod(at_ms, 1000)
     return f"{_second(seconds)}.{millis:03d}Z"
 
