@@ -26,7 +26,8 @@ from redrive.domain.cron_expression import ALIASES, Expression, parse, walls_fro
 from redrive.domain.zones import LAST_YEAR, Change, Stretch, stretches, zone
 
 __all__ = [
-    "ALIASES", "Due", "Expression", "Gap", "Overlap", "due_between", "latest_due", "next_due", "parse", "zone",
+    "ALIASES", "Due", "Expression", "Gap", "Overlap", "due_between", "latest_due", "next_due", "parse",
+    "zone",
 ]  # fmt: skip
 
 Gap = Literal["run_after", "skip"]

@@ -127,7 +127,7 @@ def _fires(expression: Expression, parts: list[str], sets: list[set[int] | None]
         if not fires:
             _refuse(
                 f"never fires: day of month {parts[2]}, month {parts[3]}, day of week {parts[4]} never meet",
-                "the last day of each month is 28 … 31 in a job that looks at the date itself",
+                "for the last day of a month, run on 28-31 and let the job look at the date",
             )
 
 
@@ -138,7 +138,7 @@ def _values(field: _Field, text: str, extended: bool) -> set[int] | None:
     for item in text.split(","):
         if field.name in _EXTENDED and _EXTENDED[field.name].fullmatch(item):
             if not extended:
-                _refuse_in(field, item, "L and # are not supported", "an operator may allow L and #")
+                _refuse_in(field, item, "has an L or #, which is not supported", "an operator may allow both")
             open_ended = True
             continue
         found.update(_item(field, item))
