@@ -17,6 +17,7 @@ from redrive.domain.errors import InvalidRequest
 CHARS_MAX: Final = 1_048_576  # of a file
 _VARIABLE = re.compile(r"""\s*["']?(?P<name>[A-Za-z_]\w*)["']?\s*=\s*(?P<value>.*?)\s*""", re.ASCII)
 _OPEN_STEP = re.compile(r"(?:^|[\s,])(?P<item>\w+/[0-9]+)", re.ASCII)
+_HARMLESS = re.compile(r"[0-9*,/#?LW-]{1,20}", re.ASCII)
 _PERCENT = re.compile(r"(?<!\\)%")
 
 
@@ -104,7 +105,7 @@ class _Reader:
         words = line.split(None, 1 if line.startswith("@") else 5)
         fields, rest = (words[:1], words[1:]) if line.startswith("@") else (words[:5], words[5:])
         expression = " ".join(fields)
-        parse(expression)
+        _check(expression)
         if ambiguous := _OPEN_STEP.search(expression):
             item, _, step = ambiguous["item"].partition("/")
             raise InvalidRequest(
@@ -113,7 +114,9 @@ class _Reader:
             )
         user, command = self._split(rest)
         if not command:
-            raise InvalidRequest("it has no command", hint="the user column needs its option")
+            raise InvalidRequest(
+                "it has no command", hint="a line is five fields (or @daily …) and a command"
+            )
         if _PERCENT.search(command):
             raise InvalidRequest(
                 "a percent sign in its command begins the standard input, which a message has not",
@@ -141,6 +144,19 @@ class _Reader:
         except InvalidRequest as refusal:
             self._bad_zone_line = number
             self.findings.append(Finding(number, refusal.message))
+
+
+def _check(expression: str) -> None:
+    """``parse``, but what may be the beginning of a command (a field is missing) is not repeated."""
+    try:
+        parse(expression)
+    except InvalidRequest as refusal:
+        details = refusal.details or {}
+        if "part" not in details or _HARMLESS.fullmatch(str(details.get("actual"))):
+            raise
+        raise InvalidRequest(
+            f"its {details['part']} is no number, name, range, step or list", hint=refusal.hint
+        ) from None
 
 
 _OTHER: Final = "set it where the worker runs"

@@ -1,9 +1,9 @@
 """An oracle that shares nothing with the product: cron(8)'s loop, minute by minute, with its own matcher.
 
 It walks over the minutes of UTC, reads the wall clock of each, and does what Debian's cron does when it
-wakes: it keeps a *virtual* time, compares it with the clock and, when they differ by up to three hours, runs jobs
-with a fixed time for the minutes that were left out, and none for those that come again. Slow and plain on
-purpose; itself checked against `literals.py`, which was written by hand.
+wakes: it keeps a *virtual* time, compares it with the clock and, when they differ by up to three hours, runs
+jobs with a fixed time for the minutes that were left out, and none for those that come again. Slow and plain
+on purpose; itself checked against `literals.py`, which was written by hand.
 """
 
 from __future__ import annotations
