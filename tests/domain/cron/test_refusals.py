@@ -83,9 +83,9 @@ def test_fixed_times_are_those_that_do_not_begin_with_a_star(text: str, fixed: b
 
 def test_the_longest_expression_is_taken() -> None:
     """At the limit, and one above."""
-    text = "0 0 1 1 " + "1," * 200
-    fits = text[: limits.CRON_EXPRESSION_CHARS_MAX - 1] + "1"
-    fits = fits[:-2] + ",1" if fits[-2:] == "11" else fits
+    fits = "10 0 1 1 1" + ",1" * limits.CRON_EXPRESSION_CHARS_MAX
+    fits = fits[: limits.CRON_EXPRESSION_CHARS_MAX]
+    assert len(fits) == limits.CRON_EXPRESSION_CHARS_MAX
     assert parse(fits).text == fits
     with pytest.raises(InvalidRequest, match=f"at most {limits.CRON_EXPRESSION_CHARS_MAX}"):
         parse(fits + " ")
