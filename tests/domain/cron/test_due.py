@@ -171,3 +171,12 @@ def test_times_beyond_any_calendar(after_ms: int) -> None:
     """Before the epoch counts as the epoch; there is nothing after the last year."""
     found = next_due(parse("0 0 * * *"), "UTC", after_ms)
     assert (found.at_ms if found else None) == (0 if after_ms < 0 else None)
+
+
+@pytest.mark.parametrize(("gap", "overlap", "which"), [("skip", "once", 0), ("run_after", "twice", 1)])
+def test_the_oracle_tells_other_rules_apart(gap: Gap, overlap: Overlap, which: int) -> None:
+    """The control: with another rule for gaps or overlaps, the product no longer does what the loop does."""
+    change = utc(ZONES["Europe/Berlin"].split()[which])
+    told = [ms(at) for at in runs("30 2 * * *", clock("Europe/Berlin", change - DAY, change + DAY))]
+    said = [at for at, _ in due("30 2 * * *", "Europe/Berlin", change - DAY, change + DAY, gap, overlap)]
+    assert said != told
