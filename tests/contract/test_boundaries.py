@@ -246,6 +246,8 @@ _ELSEWHERE = {
     "tests/service/test_redrive.py": {"REDRIVE_SKIPPED_MAX"},
     "tests/api/test_fingerprints.py": {"FINGERPRINT_POLICIES_MAX"},
     "tests/domain/test_causes.py": {"FINGERPRINTED_CHARS_MAX"},
+    "tests/domain/cron/test_refusals.py": {"CRON_EXPRESSION_CHARS_MAX"},
+    "tests/domain/test_schedules.py": {"RUNS_OPEN_MAX", "CATCH_UP_LIMIT_DEFAULT"},
     "tests/service/test_plans.py": {
         "PLAN_RATE_DEFAULT", "PLAN_IN_FLIGHT_DEFAULT", "PLAN_FAILURE_RATIO_DEFAULT",
         "PLAN_WINDOW_SECONDS_DEFAULT",

@@ -77,6 +77,12 @@ def test_catch_up_has_a_limit(limit: int, expected: str) -> None:
     assert actions(DUES, catch_up="all", catch_up_limit=limit) == expected
 
 
+def test_without_a_word_a_hundred_are_caught_up() -> None:
+    """The contract's default."""
+    dues = [n * M for n in range(limits.CATCH_UP_LIMIT_DEFAULT + 1)]
+    assert actions(dues, catch_up="all") == "m" + "f" * 100
+
+
 @pytest.mark.parametrize(
     ("left", "expected"), [(-1, "ssss"), (0, "ssss"), (2, "ffss"), (4, "ffff"), (None, "ffff")]
 )
