@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.domain.facts import Facts, Slot
-from redrive.domain.standing import ANY, STANDINGS, Shown, Standing, shown
+from redrive.domain.standing import ANY, STANDINGS, NoStanding, Shown, Standing, shown
 from tests.domain.test_decide import NOW, any_facts, facts
 
 
@@ -55,3 +55,11 @@ def test_states(fields: dict[str, object], at_head: bool, state: str) -> None:
 def test_every_name_has_its_row() -> None:
     """No other, and none is missing."""
     assert set(STANDINGS) == set(get_args(Shown))
+
+
+def test_a_damaged_row_has_no_state() -> None:
+    """A slot that there is not, or one that only dead letters have: named, not guessed."""
+    with pytest.raises(NoStanding, match="slot 9"):
+        shown(facts(slot=9), NOW, at_head=True)
+    with pytest.raises(NoStanding, match="in no state"):
+        shown(facts(slot=Slot.HELD), NOW, at_head=True)

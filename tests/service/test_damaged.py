@@ -9,6 +9,7 @@ import pytest
 
 from redrive.contract import shapes
 from redrive.domain.errors import Internal, MessageNotFound, Overloaded, RedriveError
+from redrive.domain.standing import NoStanding
 from redrive.service import Service
 from redrive.storage.conformance.rig import damage_memory
 from redrive.storage.memory import MemoryEngine
@@ -65,6 +66,7 @@ def test_a_damaged_dead_letter_is_not_shown() -> None:
         (Lost("the disk"), Overloaded),
         (Damaged("stored rows are damaged"), Internal),
         (msgspec.ValidationError("what a row holds"), Internal),
+        (NoStanding("message m is in no state"), Internal),
     ],
 )
 def test_a_read_that_fails_is_named(failure: Exception, answer: type[RedriveError]) -> None:

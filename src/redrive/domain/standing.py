@@ -42,6 +42,10 @@ class Standing(msgspec.Struct, frozen=True):
         return (now_ms if self.due is False else -1), (now_ms if self.due else ever)
 
 
+class NoStanding(ValueError):
+    """A message is in none of the states: its row is damaged."""
+
+
 ANY = Standing()
 #: Every message is in exactly one of them.
 STANDINGS: dict[Shown, Standing] = {
@@ -54,5 +58,8 @@ STANDINGS: dict[Shown, Standing] = {
 
 
 def shown(facts: Facts, now_ms: int, *, at_head: bool) -> Shown:
-    """The contract's state of a message."""
-    return next(name for name, each in STANDINGS.items() if each.holds(facts, now_ms, at_head=at_head))
+    """The contract's state of a message. Raises NoStanding when it has none, as only damage makes it."""
+    for name, each in STANDINGS.items():
+        if each.holds(facts, now_ms, at_head=at_head):
+            return name
+    raise NoStanding(f"message {facts.message_id} is in no state that there is (slot {facts.slot})")

@@ -14,6 +14,7 @@ from redrive.contract import shapes
 from redrive.contract.idempotency import Idempotency
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, NotFound
+from redrive.domain.standing import NoStanding
 from redrive.service import (
     administration,
     auditing,
@@ -114,7 +115,7 @@ def _named(run: Callable[[], Any]) -> Callable[[], Any]:
             return run()
         except (Lost, Damaged) as error:
             raise read_refused(error) from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of what a row holds
+        except (msgspec.DecodeError, UnicodeDecodeError, NoStanding) as error:  # of what a row holds
             raise read_refused(Damaged(f"stored rows are damaged: {error}")) from error
 
     return named
