@@ -14,11 +14,11 @@ import time
 from collections.abc import Iterator
 
 from bench.served import KEY
+from bench.steady_served import end
 from redrive import Worker
 from redrive.worker import Job
 
 JOB_SECONDS = 0.025
-_ENDS_SECONDS = 30.0
 
 
 class Jobs:
@@ -49,11 +49,7 @@ def working(url: str, queue: str, concurrency: int) -> Iterator[Jobs]:
         try:
             yield Jobs(process)
         finally:
-            process.terminate()
-            try:
-                process.wait(_ENDS_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process)
 
 
 def main(url: str, queue: str, concurrency: str) -> int:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psutil
 
@@ -219,7 +220,7 @@ def server(url: str) -> Iterator[tuple[psutil.Process, str, float]]:
     with contextlib.ExitStack() as stack:
         out = subprocess.DEVNULL
         process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
-        stack.callback(_end, process)
+        stack.callback(end, process)
         while not _is_ready(port):
             assert process.poll() is None, f"the server ended with {process.returncode}"
             assert time.monotonic() < began + _READY_SECONDS, "the server was not ready in time"
@@ -227,7 +228,8 @@ def server(url: str) -> Iterator[tuple[psutil.Process, str, float]]:
         yield psutil.Process(process.pid), f"http://127.0.0.1:{port}", time.monotonic() - began
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
+    """SIGTERM, then SIGKILL when that is not enough."""
     process.terminate()
     try:
         process.wait(30)

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from redrive.ledger import Ledger
+from tests.ledger.conftest import TABLES
 from tests.ledger.stores import Store
 from tests.ledger.test_batches import KEY, THEN, do, make
 from tests.system.servers import ROOT, environment
@@ -66,14 +67,6 @@ def test_the_follow_up_exists_once_wherever_the_last_completion_dies(
 def test_two_hundred_kills(store: Store, ledger: Ledger) -> None:
     """As above, again and again."""
     chance = random.Random(200)
-    tables = (
-        "effects",
-        "redrive_jobs",
-        "redrive_payloads",
-        "redrive_attempts",
-        "redrive_batches",
-        "redrive_follow_ups",
-    )
     for _ in range(200):
         killed(store, ledger, chance.choice(PLACES))
-        store.run(*(f"DELETE FROM {table}" for table in tables))
+        store.run(*(f"DELETE FROM {table}" for table in TABLES))

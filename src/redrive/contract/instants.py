@@ -9,10 +9,8 @@ from functools import lru_cache
 from redrive.domain.errors import InvalidRequest
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
-
-
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the seconds of the years 1 and 9999
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 
 
 @lru_cache(maxsize=4096)

@@ -41,6 +41,6 @@ def ended(batch: Any, window: Any, start_us: Any, end_us: Any) -> Generator[Step
         return False
     yield Statement("follow_up", {"batch": batch, "kind": THEN})
     if window is not None:
-        bounds = {"window": window, "start_us": int(start_us), "end_us": int(end_us)}
-        yield Statement("window_by_batch", {**bounds, "batch": batch, "now_ms": now_ms})
+        bounds = {"window": window, "start_us": int(start_us), "end_us": int(end_us), "holder": None}
+        yield Statement("window_complete", {**bounds, "batch": batch, "now_ms": now_ms})
     return True

@@ -40,7 +40,7 @@ class Window:
         """The work is done: the mark moves to ``end`` with the commit of ``connection``'s transaction, which
         should be the work's own. WindowLost when another run took the window: roll back. Awaitable for an
         async connection."""
-        return self.ledger._fenced(connection, "window_complete", self.bounds)
+        return self.ledger._fenced(connection, "window_complete", self.bounds, batch=None)
 
     def keep(self, seconds: float = HOLD_SECONDS, *, connection: Any = None) -> Any:
         """The run is alive: it has the window for ``seconds`` from now. WindowLost as :meth:`complete`."""

@@ -15,24 +15,10 @@ from redrive.storage.plans import Verdict
 from redrive.storage.values import Attempt, DeadLetter, Group, NewMessage, Queue, Tombstone
 
 
-def publish(work: Workspace, row: NewMessage, group: Group | None) -> None:
-    """A new message; at the end of its group if it has one."""
-    work.inserts.append(row)
-    to = State.AVAILABLE
-    if group is not None:
-        to = State.WAITING
-        if group.live == 0 and not group.blocked:
-            group.head_due_ms = row.due_ms
-        group.live += 1
-        work.mark_group(group, stale=False)
-    work.stats[row.queue_id].published += 1
-    work.wake(row.queue_id, row.due_ms)
-    if work.observe:
-        work.observe(State.NONE, Event.PUBLISH, to)
-
-
-def publish_plain(work: Workspace, queue_id: int, rows: list[NewMessage], first_due_ms: int) -> None:
-    """New messages of a standard queue, the first of which is due then."""
+def publish(
+    work: Workspace, queue_id: int, rows: list[NewMessage], first_due_ms: int, to: State = State.AVAILABLE
+) -> None:
+    """New messages of one queue, the first of which is due then."""
     if not rows:
         return
     work.inserts += rows
@@ -40,7 +26,16 @@ def publish_plain(work: Workspace, queue_id: int, rows: list[NewMessage], first_
     work.wake(queue_id, first_due_ms)
     if work.observe:
         for _ in rows:
-            work.observe(State.NONE, Event.PUBLISH, State.AVAILABLE)
+            work.observe(State.NONE, Event.PUBLISH, to)
+
+
+def publish_in_group(work: Workspace, row: NewMessage, group: Group) -> None:
+    """A new message at the end of its group."""
+    if group.live == 0 and not group.blocked:
+        group.head_due_ms = row.due_ms
+    group.live += 1
+    work.mark_group(group, stale=False)
+    publish(work, row.queue_id, [row], row.due_ms, State.WAITING)
 
 
 def carry_out(

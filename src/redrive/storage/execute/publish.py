@@ -14,7 +14,7 @@ from redrive.domain.policy import QueuePolicy
 from redrive.storage.commands import Command, Entry, Publish, Published
 from redrive.storage.execute.idempotency import Answers
 from redrive.storage.execute.moves import publish as insert
-from redrive.storage.execute.moves import publish_plain as insert_plain
+from redrive.storage.execute.moves import publish_in_group as insert_in_group
 from redrive.storage.execute.workspace import Workspace
 from redrive.storage.values import NewMessage, Queue, body_hash
 
@@ -164,7 +164,7 @@ class _Batch:
                 or entry.deduplication_id is not None
                 or entry.delay_ms > retention_ms
             ):
-                insert_plain(work, queue_id, rows, first_due_ms)  # those before it stay before it
+                insert(work, queue_id, rows, first_due_ms)  # those before it stay before it
                 rows = []
                 results.append(self._result(entry, queue))
                 continue
@@ -180,7 +180,7 @@ class _Batch:
                 )
             )  # fmt: skip
             results.append(Published(message_id))
-        insert_plain(work, queue_id, rows, first_due_ms)
+        insert(work, queue_id, rows, first_due_ms)
         return results
 
     def _result(self, entry: Entry | RedriveError, queue: Queue) -> Published | RedriveError:
@@ -235,7 +235,10 @@ class _Batch:
             entry.body,
             body_hash(message_id, entry.job_key, entry.headers, entry.body),
         )
-        insert(self._work, row, group)
+        if group is None:
+            insert(self._work, queue.id, [row], row.due_ms)
+        else:
+            insert_in_group(self._work, row, group)
         return message_id
 
 

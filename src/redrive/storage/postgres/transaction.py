@@ -41,15 +41,16 @@ class PostgresTransaction(Records):
         super().__init__(session, floors, ahead=ahead)
         self._versions: dict[int, int] = {}  # queue id → the row version that was read
         self._held_groups: dict[int, Group] = {}  # locked with their messages, not changed since
-        self._expected: tuple[Sequence[tuple[str, str]], tuple[bytes, bytes]] | None = None  # acks
+        self._acks: Sequence[tuple[str, str]] | None = None
+        self._ack_values = b"", b""  # of those: made for `expect`, asked for once more by `ack`
         self._waited = False  # for groups: from now on others' are skipped
 
     def expect(self, names: Sequence[str], hold: Hold, acks: Sequence[tuple[str, str]]) -> None:
         if names:
             self._ask_early(_HOLDS[hold], b.texts(names))
         if acks:
-            self._expected = acks, columns.ack_values(acks)
-            self._ask_early("ack", *self._expected[1])
+            self._acks, self._ack_values = acks, columns.ack_values(acks)
+            self._ask_early("ack", *self._ack_values)
 
     # -- clock
     def write_tick(self, now_ms: int) -> None:
@@ -271,9 +272,7 @@ class PostgresTransaction(Records):
         return int(self._session.fetch("leased_count", b.int8(queue_id), b.int8(limit))[0][0])
 
     def ack(self, items: Sequence[tuple[str, str]]) -> list[Acked]:
-        known = self._expected is not None and self._expected[0] is items
-        values = self._expected[1] if known and self._expected else columns.ack_values(items)
-        rows = self._fetch("ack", *values)
+        rows = self._fetch("ack", *(self._ack_values if items is self._acks else columns.ack_values(items)))
         if rows:
             self.wrote, self.xid = True, rows[0][4]
         return [Acked(*row[:4]) for row in rows]
