@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from redrive.domain.errors import InvalidRequest
+from redrive.domain.errors import InvalidRequest, LimitExceeded
 from redrive.domain.fingerprint import ErrorInfo
 from redrive.ledger import Job, Ledger, LedgerRetry
 from redrive.ledger.drivers import dbapi
@@ -82,6 +82,17 @@ def test_the_same_call_again_is_harmless_and_another_is_named(store: Store, ledg
         ledger.batch_status("nowhere")
     with pytest.raises(InvalidRequest, match="on_deadline needs deadline="):
         make(store, ledger, 2, on_deadline=Job(key="late"))
+
+
+def test_a_bad_key_is_named_for_what_it_is(ledger: Ledger) -> None:
+    """A batch key, a window's name or a job key; with the limit and what was given."""
+    for bad in (lambda key: ledger.batch(None, key, [], queue="q"), ledger.batch_status, ledger.cancel_batch):
+        with pytest.raises(LimitExceeded, match="batch key must be at most 200 bytes, got 300"):
+            bad("k" * 300)
+    with pytest.raises(LimitExceeded, match="window name must be at most 200 bytes, got 300"):
+        ledger.window("w" * 300, until=NOW, start=NOW - timedelta(days=1))
+    with pytest.raises(LimitExceeded, match="job key must be at most 200 bytes, got 300"):
+        ledger.batch(None, KEY, [Job(key="j" * 300)], queue="q")
 
 
 def test_a_member_can_come_late_but_not_after_the_end(store: Store, ledger: Ledger) -> None:

@@ -67,7 +67,7 @@ def test_other_arguments_are_refused(ledger: Ledger) -> None:
             ledger.window(NAME, until=FIRST, start=FIRST, **given)  # type: ignore[call-overload]
     with pytest.raises(InvalidRequest, match="overlapping must be skip or wait"):
         ledger.window(NAME, until=FIRST, overlapping="queue")  # type: ignore[call-overload]
-    with pytest.raises(InvalidRequest, match="job key"):
+    with pytest.raises(InvalidRequest, match="window name must be text that is not empty"):
         ledger.window("", until=FIRST)
 
 

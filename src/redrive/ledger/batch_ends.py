@@ -21,7 +21,7 @@ _SLICE: Final = 1_000
 
 def cancel(dialect: str, mode: Mode, key: str) -> Program:
     """Cancel the batch and its members that are neither completed nor under way; answers how many."""
-    checked_key(dialect, key)
+    checked_key(dialect, key, "batch key")
     return framed(dialect, mode, _cancel(dialect, key), read_committed=True)
 
 

@@ -21,13 +21,13 @@ HOLDING_MAX: Final = 20
 
 def status(dialect: str, mode: Mode, key: str) -> Program:
     """The :class:`BatchStatus` of ``key``; BatchNotFound."""
-    checked_key(dialect, key)
+    checked_key(dialect, key, "batch key")
     return asked(dialect, mode, _status(dialect, key))
 
 
 def members(dialect: str, mode: Mode, key: str, first: State, last: State, after: str, limit: int) -> Program:
     """Up to ``limit`` :class:`BatchMember` above the key ``after``."""
-    checked_key(dialect, key)
+    checked_key(dialect, key, "batch key")
     return asked(dialect, mode, _members(dialect, key, first, last, after, limit))
 
 

@@ -65,7 +65,7 @@ def create(dialect: str, mode: Mode, plan: Plan, jobs: Iterable[Job]) -> Program
     slice."""
     checked_queue(plan.queue)
     checked_queue(plan.then_queue)
-    checked_key(dialect, plan.key)
+    checked_key(dialect, plan.key, "batch key")
     if plan.on_deadline is not None and plan.deadline_ms is None:
         raise InvalidRequest("on_deadline needs deadline=")
     if len({job.key for _, job in plan.follow_ups()}) < len(plan.follow_ups()):
@@ -75,7 +75,7 @@ def create(dialect: str, mode: Mode, plan: Plan, jobs: Iterable[Job]) -> Program
 
 def add(dialect: str, mode: Mode, key: str, jobs: Iterable[Job], queue: str | None, producer: str) -> Program:
     """Add ``jobs`` to the open batch ``key``; answers how many were no members yet."""
-    checked_key(dialect, key)
+    checked_key(dialect, key, "batch key")
     if queue is not None:
         checked_queue(queue)
     return framed(dialect, mode, _add(dialect, key, iter(jobs), queue, producer), read_committed=True)

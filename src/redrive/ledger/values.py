@@ -11,21 +11,21 @@ from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, LimitExceeded, PayloadTooLarge
 
 
-def checked_key(dialect: str, key: Any) -> str | bytes:
-    """``key`` as the dialect compares it (bytes on MySQL); InvalidRequest or LimitExceeded when it is no
-    job key."""
+def checked_key(dialect: str, key: Any, what: str = "job key") -> str | bytes:
+    """``key`` as the dialect compares it (bytes on MySQL); InvalidRequest or LimitExceeded, naming
+    ``what`` it is, when it is no key."""
     if not isinstance(key, str) or not key:
         raise InvalidRequest(
-            f"job key must be text that is not empty, got {type(key).__name__} {str(key)[:40]!r}"
+            f"{what} must be text that is not empty, got {type(key).__name__} {str(key)[:40]!r}"
         )
     try:
         raw = key.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidRequest("job key holds a lone surrogate, which no store keeps") from error
+        raise InvalidRequest(f"{what} holds a lone surrogate, which no store keeps") from error
     if b"\x00" in raw:
-        raise InvalidRequest("job key holds a NUL character, which no store keeps")
+        raise InvalidRequest(f"{what} holds a NUL character, which no store keeps")
     if len(raw) > limits.KEY_BYTES_MAX:
-        raise LimitExceeded(f"job key must be at most {limits.KEY_BYTES_MAX} bytes, got {len(raw)}")
+        raise LimitExceeded(f"{what} must be at most {limits.KEY_BYTES_MAX} bytes, got {len(raw)}")
     return raw if dialect == "mysql" else key
 
 

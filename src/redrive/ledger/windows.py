@@ -68,7 +68,7 @@ def bounded(value: float, field: str, most: float) -> float:
 def opened(dialect: str, mode: Mode, wanted: Wanted, overlapping: str, wait_seconds: float) -> Program:
     """Open or resume the window; answers :class:`Bounds`. ``wait`` looks again until the deadline, each time
     in a transaction of its own, and raises WindowBusy after it."""
-    checked_key(dialect, wanted.name)
+    checked_key(dialect, wanted.name, "window name")
     if overlapping not in ("skip", "wait"):
         raise InvalidRequest(f"overlapping must be skip or wait, got {overlapping!r}")
     if overlapping == "wait" and mode is not Mode.OWN:
@@ -191,7 +191,7 @@ def _listed(after: str | bytes, limit: int) -> Generator[Step, Any, list[WindowR
 
 def history(dialect: str, mode: Mode, name: str, before_us: int, limit: int) -> Program:
     """Up to ``limit`` :class:`WindowDone` of ``name`` that start before ``before_us``, newest first."""
-    values = {"window": checked_key(dialect, name), "before_us": before_us, "limit": limit}
+    values = {"window": checked_key(dialect, name, "window name"), "before_us": before_us, "limit": limit}
     return asked(dialect, mode, _history(values))
 
 
