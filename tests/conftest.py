@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import database
+from tests.turns import Turns
 
 settings.register_profile("short", max_examples=40, deadline=None, print_blob=True)
 settings.register_profile(
     "long", max_examples=2000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
+
+
+_TURNS = pytest.StashKey[Turns]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes of a run in several (`-n 2`) agree on whose turn it is."""
+    in_several = hasattr(config, "workerinput")
+    config.stash[_TURNS] = Turns(Path(config.option.basetemp).parent if in_several else None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Each test in its turn; the wait for it is outside of the test's own time limit."""
+    with item.config.stash[_TURNS].turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,7 @@ def test_bytes_that_no_client_sends_are_refused_or_cut(tmp_path: Path) -> None:
     assert {"answered 400", "answered 408", "answered 413", "answered 431", "cut"} <= counts.keys()
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(180)
 def test_crowds_are_cut_and_others_are_served(tmp_path: Path) -> None:
     """A thousand slow heads, a thousand slow bodies, ten thousand who say nothing."""

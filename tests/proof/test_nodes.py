@@ -15,6 +15,7 @@ from tests.proof.runs import run
 OPERATIONS = 20  # of each node's meddler
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(postgres_missing() != "", reason=postgres_missing())
 @pytest.mark.timeout(240)
 def test_nodes_cross_each_other_and_nobody_hears_of_it(tmp_path: Path) -> None:

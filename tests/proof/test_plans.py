@@ -24,6 +24,7 @@ def test_each_member_of_a_plan_goes_once_whoever_is_killed(tmp_path: Path) -> No
     assert all(result.controls.values()), result.controls
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(240)
 def test_a_plan_keeps_its_envelope_as_its_dependency_counts(tmp_path: Path) -> None:
     """Every member is done once, and so is every live job; a wider envelope overruns the dependency."""
