@@ -1,0 +1,73 @@
+"""A connection under one deadline and one bound of bytes, however slow or endless the other side is."""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+_PIECE: Final = 64 * 1024
+
+
+class TooMuch(Exception):
+    """The other side has sent more bytes than are read."""
+
+
+class Line:
+    """What :mod:`http.client` needs of a socket: ``sendall``, ``makefile`` and ``close``.
+
+    ``ends`` is monotonic time in seconds; after it every wait raises TimeoutError. ``bytes_max`` bounds what
+    is read in all, the answer's head included.
+    """
+
+    def __init__(
+        self, line: socket.socket, ends: float, bytes_max: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._line = line
+        self._ends = ends
+        self._left = bytes_max
+        self._clock = clock
+
+    def sendall(self, data: bytes) -> None:
+        """Send all of it."""
+        view = memoryview(data)
+        while view:
+            self._wait_at_most()
+            view = view[self._line.send(view[:_PIECE]) :]
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """A reader of bytes; closing it leaves the connection open."""
+        assert mode == "rb"
+        return io.BufferedReader(_Reader(self))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._line.close()
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Read what has come, at least a byte unless the other side has ended."""
+        if self._left <= 0:
+            raise TooMuch
+        self._wait_at_most()
+        count = self._line.recv_into(buffer[: self._left])
+        self._left -= count
+        return count
+
+    def _wait_at_most(self) -> None:
+        left = self._ends - self._clock()
+        if left <= 0:
+            raise TimeoutError
+        self._line.settimeout(left)
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        return self._line.read_into(memoryview(buffer).cast("B"))  # type: ignore[arg-type]
