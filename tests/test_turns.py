@@ -48,6 +48,7 @@ def _waits(other: Other) -> Callable[[], bool]:
 
 
 def test_turns_are_shared_and_one_alone_waits_for_them(tmp_path: Path) -> None:
+    """And who comes after it waits behind it."""
     one, two = Other(tmp_path, alone=False), Other(tmp_path, alone=False)
     wait_for(one.has, 20, "the first turn")
     wait_for(two.has, 20, "the second turn beside it")
@@ -65,6 +66,7 @@ def test_turns_are_shared_and_one_alone_waits_for_them(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_leaves_its_turn(tmp_path: Path) -> None:
+    """The operating system gives it back."""
     killed = Other(tmp_path, alone=True)
     wait_for(killed.has, 20, "the turn that is killed")
     killed.process.kill()
@@ -74,5 +76,6 @@ def test_a_killed_process_leaves_its_turn(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_nobody_waits() -> None:
+    """One process alone has every turn."""
     with Turns(None).turn(alone=True), Turns(None).turn(alone=True):
         pass

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from redrive.domain.errors import InvalidRequest
 from redrive.egress.addresses import Address
 from redrive.egress.door import Door, TargetTimedOut, TargetUnreachable
 from redrive.egress.policy import Policy
@@ -107,6 +108,7 @@ def post(door: Door, port: int, *, scheme: str = "http", seconds: float = 5.0, *
 
 
 def test_a_call(target: Callable[..., Target], door: Door) -> None:
+    """The answer as it came, the request by the name."""
     there = target(answers(OK))
     answer = post(door, there.port)
     assert (answer.status, answer.output, answer.truncated) == (200, b"ok", False)
@@ -120,6 +122,7 @@ def test_a_call(target: Callable[..., Target], door: Door) -> None:
 
 
 def test_no_header_changes_how_the_request_is_framed(target: Callable[..., Target], door: Door) -> None:
+    """What a caller says about lengths and hosts is left out."""
     there = target(answers(OK))
     headers = {
         "host": "x",
@@ -135,7 +138,27 @@ def test_no_header_changes_how_the_request_is_framed(target: Callable[..., Targe
     assert b"\r\nx: y\r\n" in head
 
 
+@pytest.mark.parametrize("name", ["Host ", "Transfer-Encoding ", "X\n", "X:", "X y", "", "\x00X"])
+def test_a_header_that_two_programs_read_in_two_ways_is_not_sent(
+    target: Callable[..., Target], door: Door, name: str
+) -> None:
+    """Neither is one whose value would end its line."""
+    there = target(answers(OK))
+    for headers in ({name: "x"}, {"X": f"x\r\n{name}: x"}):
+        with pytest.raises(InvalidRequest, match="headers has"):
+            door.post(f"http://hooks.test:{there.port}/", b"", headers, timeout_seconds=5)
+    assert there.requests in ([], [b""] * len(there.requests))
+
+
+def test_a_body_that_ends_early_is_marked(target: Callable[..., Target], door: Door) -> None:
+    """Less came than was announced."""
+    there = target(answers(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"))
+    answer = post(door, there.port)
+    assert (answer.output, answer.truncated) == (b"abc", True)
+
+
 def test_a_redirect_is_an_answer_and_is_not_followed(target: Callable[..., Target], door: Door) -> None:
+    """Its place hears nothing."""
     elsewhere = target(answers(OK))
     there = target(
         answers(
@@ -149,6 +172,7 @@ def test_a_redirect_is_an_answer_and_is_not_followed(target: Callable[..., Targe
 def test_the_environments_proxy_is_not_asked(
     target: Callable[..., Target], door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whatever the variables say."""
     proxy, there = target(answers(OK)), target(answers(OK))
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -157,6 +181,8 @@ def test_the_environments_proxy_is_not_asked(
 
 
 def test_an_endless_answer_is_cut_at_its_size(target: Callable[..., Target], door: Door) -> None:
+    """What is kept is kept, and we hang up."""
+
     def endless(line: socket.socket, request: bytes) -> None:
         line.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
         while True:
@@ -169,12 +195,15 @@ def test_an_endless_answer_is_cut_at_its_size(target: Callable[..., Target], doo
 
 
 def test_exactly_as_much_as_is_kept_is_not_truncated(target: Callable[..., Target], door: Door) -> None:
+    """The boundary."""
     there = target(answers(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\n" + b"x" * 4_096))
     assert not post(door, there.port).truncated
 
 
 @pytest.mark.parametrize("endless", [b"HTTP/1.1 100 Continue\r\n\r\n", b"X: " + b"x" * 1_000 + b"\r\n"])
 def test_an_endless_head_is_cut(target: Callable[..., Target], door: Door, endless: bytes) -> None:
+    """By lines or by interim answers."""
+
     def talk(line: socket.socket, request: bytes) -> None:
         line.sendall(b"HTTP/1.1 200 OK\r\n" if endless.startswith(b"X") else b"")
         while True:
@@ -190,6 +219,7 @@ def test_an_endless_head_is_cut(target: Callable[..., Target], door: Door, endle
 def test_a_slow_answer_is_cut_at_the_deadline_whatever_it_drips(
     target: Callable[..., Target], door: Door, drips: bytes
 ) -> None:
+    """A byte now and then buys no time."""
     ended = threading.Event()
 
     def drip(line: socket.socket, request: bytes) -> None:
@@ -206,6 +236,7 @@ def test_a_slow_answer_is_cut_at_the_deadline_whatever_it_drips(
 
 
 def test_the_status_counts_when_only_the_body_is_slow(target: Callable[..., Target], door: Door) -> None:
+    """The target has said how it went."""
     ended = threading.Event()
 
     def talk(line: socket.socket, request: bytes) -> None:
@@ -219,6 +250,7 @@ def test_the_status_counts_when_only_the_body_is_slow(target: Callable[..., Targ
 
 
 def test_a_compressed_answer_is_kept_as_it_came(target: Callable[..., Target], door: Door) -> None:
+    """A bomb is its first bytes."""
     bomb = gzip.compress(b"0" * 10_000_000)
     there = target(
         answers(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb)
@@ -229,6 +261,7 @@ def test_a_compressed_answer_is_kept_as_it_came(target: Callable[..., Target], d
 
 @pytest.mark.parametrize("data", [b"", b"SSH-2.0-x\r\n", b"HTTP/9 x\r\n\r\n", b"HTTP/1.1 2OO OK\r\n\r\n"])
 def test_what_is_not_http_is_no_answer(target: Callable[..., Target], door: Door, data: bytes) -> None:
+    """Nothing, another protocol, another version, no number."""
     there = target(answers(data))
     with pytest.raises(TargetUnreachable, match=r"hooks\.test"):
         post(door, there.port)
@@ -253,6 +286,7 @@ class TestTls:
     def test_by_the_name_at_the_judged_address(
         self, target: Callable[..., Target], authority: trustme.CA, trusting: Door
     ) -> None:
+        """SNI, certificate and Host are the name."""
         there = target(answers(OK), self.context(authority, "hooks.test"))
         assert post(trusting, there.port, scheme="https").status == 200
         assert there.names == ["hooks.test"]
@@ -261,6 +295,7 @@ class TestTls:
     def test_another_names_certificate_is_refused(
         self, target: Callable[..., Target], authority: trustme.CA, trusting: Door
     ) -> None:
+        """And nothing is sent."""
         there = target(answers(OK), self.context(authority, "127.0.0.1"))
         with pytest.raises(TargetUnreachable, match=r"no secure connection to https://hooks\.test"):
             post(trusting, there.port, scheme="https")
@@ -269,16 +304,19 @@ class TestTls:
     def test_another_authoritys_certificate_is_refused(
         self, target: Callable[..., Target], trusting: Door
     ) -> None:
+        """With the reason."""
         there = target(answers(OK), self.context(trustme.CA(), "hooks.test"))
         with pytest.raises(TargetUnreachable, match="certificate"):
             post(trusting, there.port, scheme="https")
 
     def test_one_that_never_shakes_hands_is_cut(self, trusting: Door) -> None:
+        """At the deadline."""
         with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(TargetTimedOut):
             post(trusting, silent.getsockname()[1], scheme="https", seconds=0.3)
 
 
 def test_the_next_address_is_tried_when_one_refuses(target: Callable[..., Target]) -> None:
+    """Of those that were judged."""
     there = target(answers(OK))
     both = [ip_address("127.0.0.2"), ip_address("127.0.0.1")]
     door = Door(Policy.parse("hooks.test"), resolver=lambda host, seconds: both)
@@ -286,6 +324,8 @@ def test_the_next_address_is_tried_when_one_refuses(target: Callable[..., Target
 
 
 def test_a_name_that_hangs_ends_in_time() -> None:
+    """As any other wait."""
+
     def hangs(host: str, seconds: float) -> list[Address]:
         raise TimeoutError
 
@@ -294,6 +334,7 @@ def test_a_name_that_hangs_ends_in_time() -> None:
 
 
 def test_the_systems_resolver_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In time and in threads."""
     from redrive.egress import names
 
     ends = threading.Event()

@@ -72,6 +72,7 @@ def post(door: Door, url: str) -> None:
 
 
 def test_there_are_at_least_150() -> None:
+    """Different ones."""
     assert len({*MALFORMED, *PRIVATE}) >= 150
 
 
@@ -96,6 +97,7 @@ def test_hostile_urls_open_no_connection(listener: Listener) -> None:
 def test_control_without_the_table_they_are_called(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The listener hears them: it would have counted."""
     monkeypatch.setattr(policies, "not_public", lambda address: "")
     door = Door(Policy(), resolver=addresses)
     local = [url for url in PRIVATE if url.startswith(("http://loop", "http://127", "http://[::1]"))]
@@ -139,6 +141,7 @@ def test_a_name_that_changes_between_look_ups_is_called_where_it_was_judged(
 
 
 def test_tls_needs_the_name_even_at_an_allowed_address(listener: Listener) -> None:
+    """An allowed network does not switch the certificate off."""
     door = Door(Policy.parse("127.0.0.0/8"), resolver=addresses)
     with pytest.raises((TargetUnreachable, TargetTimedOut)):
         post(door, f"https://loop.test:{listener.port}/")

@@ -28,6 +28,7 @@ def verified(secret: str | bytes, headers: dict[str, str], body: bytes = BODY) -
     ("old", "new"), [(new_secret(), new_secret()), ("plain-secret-of-old", new_secret())]
 )
 def test_rotation(old: str, new: str) -> None:
+    """The old one alone, both, the new one alone."""
     keys = [secret if secret.startswith("whsec_") else secret.encode() for secret in (old, new)]
     now = int(time.time())
     before, during, after = (
@@ -43,6 +44,7 @@ def test_rotation(old: str, new: str) -> None:
 
 
 def test_the_other_header_is_the_hash_of_the_body() -> None:
+    """Under the secret's own characters."""
     headers = sign(["whsec_c2VjcmV0"], "m1", 1, BODY)
     expected = hmac.new(b"whsec_c2VjcmV0", BODY, hashlib.sha256).hexdigest()
     assert headers["X-Infrai-Signature"] == f"sha256={expected}"
@@ -50,12 +52,14 @@ def test_the_other_header_is_the_hash_of_the_body() -> None:
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_!", "whsec_abc"])
 def test_a_secret_that_is_no_base64_is_named_and_not_shown(secret: str) -> None:
+    """By its field."""
     with pytest.raises(InvalidRequest, match="secret begins with whsec_ but is no base64") as refused:
         check_secret(secret)
     assert secret.removeprefix("whsec_") == "" or secret not in str(refused.value)
 
 
 def test_new_secrets_differ() -> None:
+    """And each can be used."""
     made = {new_secret() for _ in range(10)}
     assert len(made) == 10
     for secret in made:

@@ -33,12 +33,14 @@ from tests.egress.hostile import addresses
     ],
 )
 def test_what_is_read(url: str, host: str, port: int, path: str, authority: str | None) -> None:
+    """Nothing is repaired but the case of the host."""
     target = read_target(url)
     assert (target.host, target.port, target.path) == (host, port, path)
     assert target.authority == (authority or host)
 
 
 def test_errors_name_the_field_and_no_secret() -> None:
+    """With the limit and what came."""
     with pytest.raises(InvalidRequest, match="on_failure_webhook must not carry a user") as refused:
         read_target("https://user:hunter2@hooks.example/", "on_failure_webhook")
     assert "hunter2" not in str(refused.value)
@@ -70,6 +72,7 @@ def test_errors_name_the_field_and_no_secret() -> None:
     ],
 )
 def test_public_addresses(text: str) -> None:
+    """The neighbours of every special range."""
     assert not_public(plain(ip_address(text))) == ""
 
 
@@ -121,10 +124,12 @@ def test_public_addresses(text: str) -> None:
     ],
 )
 def test_special_addresses(text: str) -> None:
+    """The first and the last of ranges, and every form that carries an IPv4 address."""
     assert not_public(plain(ip_address(text)))
 
 
 def test_hosts_and_networks_are_allowed_and_nothing_beside_them() -> None:
+    """Plain http too, there only."""
     door = Door(Policy.parse(" Loop.test , 10.0.0.0/24,::1, fd12::/16"), resolver=addresses)
     for url in ("http://loop.test/", "http://private10.test/", "http://[::1]/", "https://unique.test/"):
         door.check(url)
@@ -139,11 +144,14 @@ def test_hosts_and_networks_are_allowed_and_nothing_beside_them() -> None:
 
 @pytest.mark.parametrize("text", ["10.0.0.1/24", "http://x", "a/b", "10.0.0", "x:80", "*"])
 def test_an_entry_that_allows_nothing_is_named(text: str) -> None:
+    """Instead of being left out silently."""
     with pytest.raises(InvalidRequest, match="allow_targets has"):
         Policy.parse(f"hooks.local,{text}")
 
 
 def test_a_name_without_an_address_is_accepted_until_it_is_called() -> None:
+    """It may have one by then."""
+
     def none(host: str, seconds: float) -> list[object]:
         return []
 

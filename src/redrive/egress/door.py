@@ -5,17 +5,18 @@ addresses is called, by its name and its certificate, without proxies, redirects
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import ssl
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Final
 
+from redrive import seams
 from redrive.domain.errors import InvalidRequest
 from redrive.egress.addresses import Address
-from redrive.egress.line import Line, TooMuch
+from redrive.egress.line import Line, TooMuch, left
 from redrive.egress.names import Resolver, resolve
 from redrive.egress.policy import Policy
 from redrive.egress.targets import Target, read_target
@@ -25,6 +26,8 @@ OUTPUT_BYTES: Final = 4_096
 _HEAD_BYTES_MAX: Final = 64 * 1024  # of an answer, before its body
 _CHECK_SECONDS: Final = 5.0  # for the look-up of a name that is registered
 _AGENT: Final = "Redrive"
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token: `Host ` would be read as another Host
+_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # What is between two ends of a connection, not the user's to say: with two lengths a request is two requests.
 _OURS: Final = frozenset(
     {"Transfer-Encoding", "Te", "Trailer", "Upgrade", "Keep-Alive", "Expect", "Proxy-Connection"}
@@ -93,7 +96,7 @@ class Door:
 
         Raises InvalidRequest or TargetRefused (not called), TargetTimedOut, TargetUnreachable.
         """
-        began = time.monotonic()
+        began = seams.monotonic()
         ends = began + timeout_seconds
         target = read_target(url)
         try:
@@ -127,18 +130,18 @@ class Door:
         """A connection to the first of the addresses that takes it; TLS is by the target's name."""
         failure: OSError = OSError("no address")
         for number, address in enumerate(addresses):
-            left = ends - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
+            seconds = left(ends)
             family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
             line = socket.socket(family, socket.SOCK_STREAM)
             try:
-                line.settimeout(left / (len(addresses) - number))  # a silent one leaves time for the others
+                line.settimeout(
+                    seconds / (len(addresses) - number)
+                )  # a silent one leaves time for the others
                 line.connect((str(address), target.port))
                 line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if target.scheme == "http":
                     return line
-                line.settimeout(max(0.001, ends - time.monotonic()))
+                line.settimeout(left(ends))
                 return self._tls.wrap_socket(line, server_hostname=target.host.rstrip("."))
             except OSError as error:
                 line.close()
@@ -154,7 +157,7 @@ class Door:
 def _exchange(
     line: Line, target: Target, body: bytes, headers: Mapping[str, str], output_bytes: int, began: float
 ) -> Answer:
-    connection = http.client.HTTPConnection(target.host)
+    connection = http.client.HTTPConnection("unused", target.port)
     connection.sock = line  # connected already, to an address that was judged
     connection.auto_open = 0
     connection.putrequest("POST", target.path, skip_host=True, skip_accept_encoding=True)
@@ -166,11 +169,11 @@ def _exchange(
         "Content-Length": str(len(body)),
     }
     given = {name: value for name, value in headers.items() if name.title() not in fixed.keys() | _OURS}
+    for name, value in given.items():
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise InvalidRequest(f"headers has {name[:80]!r}, which HTTP cannot carry")
     for name, value in (fixed | given).items():
-        try:
-            connection.putheader(name, value)
-        except ValueError:  # its name or its value would end the line
-            raise InvalidRequest(f"headers has {name!r}, which HTTP cannot carry") from None
+        connection.putheader(name, value)
     connection.endheaders(body)
     answer = connection.getresponse()
     output, truncated = _first(answer, output_bytes)
@@ -179,7 +182,7 @@ def _exchange(
         {name.lower(): value for name, value in answer.getheaders()},
         output,
         truncated,
-        time.monotonic() - began,
+        seams.monotonic() - began,
     )
 
 
@@ -189,8 +192,8 @@ def _first(answer: http.client.HTTPResponse, wanted: int) -> tuple[bytes, bool]:
     try:
         while len(output) <= wanted:
             piece = answer.read1(wanted + 1 - len(output))
-            if not piece:
-                return output[:wanted], len(output) > wanted
+            if not piece:  # the end, or less than was announced
+                return output[:wanted], len(output) > wanted or bool(answer.length)
             output += piece
     except (OSError, TooMuch, http.client.HTTPException):
         return output[:wanted], True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import socket
-import time
-from collections.abc import Callable
 from typing import Final
+
+from redrive import seams
 
 _PIECE: Final = 64 * 1024
 
@@ -15,20 +15,25 @@ class TooMuch(Exception):
     """The other side has sent more bytes than are read."""
 
 
+def left(ends: float) -> float:
+    """Seconds of a socket's own clock until ``ends``; TimeoutError when it is over."""
+    seconds = (ends - seams.monotonic()) / seams.TIME_FACTOR
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
+
+
 class Line:
     """What :mod:`http.client` needs of a socket: ``sendall``, ``makefile`` and ``close``.
 
-    ``ends`` is monotonic time in seconds; after it every wait raises TimeoutError. ``bytes_max`` bounds what
+    ``ends`` is a time of `seams.monotonic`; after it every wait raises TimeoutError. ``bytes_max`` bounds what
     is read in all, the answer's head included.
     """
 
-    def __init__(
-        self, line: socket.socket, ends: float, bytes_max: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, line: socket.socket, ends: float, bytes_max: int) -> None:
         self._line = line
         self._ends = ends
         self._left = bytes_max
-        self._clock = clock
 
     def sendall(self, data: bytes) -> None:
         """Send all of it."""
@@ -56,10 +61,7 @@ class Line:
         return count
 
     def _wait_at_most(self) -> None:
-        left = self._ends - self._clock()
-        if left <= 0:
-            raise TimeoutError
-        self._line.settimeout(left)
+        self._line.settimeout(left(self._ends))
 
 
 class _Reader(io.RawIOBase):

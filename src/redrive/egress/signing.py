@@ -11,10 +11,10 @@ import base64
 import binascii
 import hashlib
 import hmac
-import secrets as random_secrets
 from collections.abc import Sequence
 from typing import Final
 
+from redrive import seams
 from redrive.domain.errors import InvalidRequest
 
 PREFIX: Final = "whsec_"
@@ -23,7 +23,7 @@ _KEY_BYTES: Final = 32
 
 def new_secret() -> str:
     """A secret of 256 random bits, ``whsec_…``."""
-    return PREFIX + base64.b64encode(random_secrets.token_bytes(_KEY_BYTES)).decode()
+    return PREFIX + base64.b64encode(seams.random_bits(8 * _KEY_BYTES).to_bytes(_KEY_BYTES, "big")).decode()
 
 
 def check_secret(secret: str, field: str = "secret") -> None:
