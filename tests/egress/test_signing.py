@@ -24,11 +24,10 @@ def verified(secret: str | bytes, headers: dict[str, str], body: bytes = BODY) -
     return True
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [(new_secret(), new_secret()), ("plain-secret-of-old", new_secret())]
-)
-def test_rotation(old: str, new: str) -> None:
+@pytest.mark.parametrize("old", [new_secret(), "plain-secret-of-old"], ids=["base64", "plain"])
+def test_rotation(old: str) -> None:
     """The old one alone, both, the new one alone."""
+    new = new_secret()
     keys = [secret if secret.startswith("whsec_") else secret.encode() for secret in (old, new)]
     now = int(time.time())
     before, during, after = (

@@ -26,8 +26,8 @@ def left(ends: float) -> float:
 class Line:
     """What :mod:`http.client` needs of a socket: ``sendall``, ``makefile`` and ``close``.
 
-    ``ends`` is a time of `seams.monotonic`; after it every wait raises TimeoutError. ``bytes_max`` bounds what
-    is read in all, the answer's head included.
+    ``ends`` is a time of `seams.monotonic`; after it every wait raises TimeoutError. ``bytes_max`` bounds
+    what is read in all, the answer's head included.
     """
 
     def __init__(self, line: socket.socket, ends: float, bytes_max: int) -> None:
