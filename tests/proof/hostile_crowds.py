@@ -29,7 +29,7 @@ import psutil
 
 from tests.database import wait_for
 from tests.proof.runs import Found, Proof
-from tests.proof.unbounded import GreedyServer, UnboundedServer
+from tests.proof.unbounded import UnboundedServer
 from tests.system.servers import KEY, ROOT, SECONDS, ServerProcess, environment
 
 MIB = 2**20
@@ -262,10 +262,7 @@ PROOFS = (
         {
             "deadlines of the protocol": partial(
                 gather, gatherings=(Gathering("heads", 20, deadline=1.0, slack=2.0),), kind=UnboundedServer
-            ),
-            "those inside have their turns while others come": partial(
-                gather, gatherings=(SHORT[-1],), kind=GreedyServer
-            ),
+            )
         },
     ),
 )
