@@ -27,22 +27,17 @@ class Listener:
 
     def __init__(self) -> None:
         self.count = 0
-        self._doors = [self._open(socket.AF_INET6, "::", 0)]
-        self.port = self._doors[0].getsockname()[1]
-        self._threads = [threading.Thread(target=self._take, args=(door,)) for door in self._doors]
-        for thread in self._threads:
-            thread.start()
+        self._door = socket.socket(socket.AF_INET6)
+        self._door.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        self._door.bind(("::", 0))
+        self._door.listen(64)
+        self.port = self._door.getsockname()[1]
+        self._thread = threading.Thread(target=self._take)
+        self._thread.start()
 
-    def _open(self, family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-        door = socket.socket(family)
-        door.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        door.bind((host, port))
-        door.listen(64)
-        return door
-
-    def _take(self, door: socket.socket) -> None:
+    def _take(self) -> None:
         while True:
-            line, _ = door.accept()
+            line, _ = self._door.accept()
             with line:
                 if line.recv(1) == b"E":
                     return
@@ -52,10 +47,8 @@ class Listener:
         """Count what has come, to the last one, and stop."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as line:
             line.sendall(b"E")
-        for thread in self._threads:
-            thread.join(10)
-        for door in self._doors:
-            door.close()
+        self._thread.join(10)
+        self._door.close()
         return self.count
 
 
@@ -63,7 +56,7 @@ class Listener:
 def listener() -> Iterator[Listener]:
     made = Listener()
     yield made
-    if any(thread.is_alive() for thread in made._threads):
+    if made._thread.is_alive():
         made.ended()
 
 

@@ -8,14 +8,14 @@ refused too.
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final, TypeAlias
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-_SPECIAL_4: Final = {
-    IPv4Network(network): what
+_SPECIAL: Final = {
+    ip_network(network): what
     for network, what in {
         "0.0.0.0/8": "this network",
         "10.0.0.0/8": "private",
@@ -35,12 +35,6 @@ _SPECIAL_4: Final = {
         "203.0.113.0/24": "documentation",
         "224.0.0.0/4": "multicast",
         "240.0.0.0/4": "reserved",
-    }.items()
-}
-_GLOBAL_6: Final = IPv6Network("2000::/3")
-_SPECIAL_6: Final = {
-    IPv6Network(network): what
-    for network, what in {
         "2001::/23": "assigned to protocols (Teredo, ORCHID and others)",
         "2001:db8::/32": "documentation",
         "2002::/16": "6to4",
@@ -48,6 +42,7 @@ _SPECIAL_6: Final = {
         "3fff::/20": "documentation",
     }.items()
 }
+_GLOBAL_6: Final = IPv6Network("2000::/3")
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _ISATAP: Final = (0x00005EFE, 0x02005EFE)  # the middle of an address that carries an IPv4 address behind it
@@ -64,12 +59,11 @@ def plain(address: Address) -> Address:
 
 def not_public(address: Address) -> str:
     """Why ``address`` is not public, in two or three words; empty when it is. Judge :func:`plain` ones."""
-    if isinstance(address, IPv4Address):
-        return next((what for network, what in _SPECIAL_4.items() if address in network), "")
-    if address.scope_id is not None:
-        return "bound to an interface"
-    if address not in _GLOBAL_6:
-        return "not a global address"
-    if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
-        return "ISATAP"
-    return next((what for network, what in _SPECIAL_6.items() if address in network), "")
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            return "bound to an interface"
+        if address not in _GLOBAL_6:
+            return "not a global address"
+        if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+            return "ISATAP"
+    return next((what for network, what in _SPECIAL.items() if address in network), "")

@@ -79,8 +79,7 @@ class Door:
             addresses = self._addresses(target, _CHECK_SECONDS)
         except OSError:  # and TimeoutError: it is judged when it is called
             addresses = ()
-        self._policy.admit_scheme(target, addresses, schemes, field)
-        self._policy.admit(target, addresses, field)
+        self._policy.admit(target, addresses, schemes, field)
 
     def post(
         self,
@@ -103,8 +102,7 @@ class Door:
             addresses = self._addresses(target, timeout_seconds)
             if not addresses:
                 raise TargetUnreachable(f"{target.host} has no address")
-            self._policy.admit_scheme(target, addresses, schemes)
-            self._policy.admit(target, addresses)
+            self._policy.admit(target, addresses, schemes)
             with self._connect(target, addresses, ends) as connected:
                 line = Line(connected, ends, _HEAD_BYTES_MAX + output_bytes)
                 return _exchange(line, target, body, headers, output_bytes, began)
@@ -168,7 +166,8 @@ def _exchange(
         "Connection": "close",
         "Content-Length": str(len(body)),
     }
-    given = {name: value for name, value in headers.items() if name.title() not in fixed.keys() | _OURS}
+    ours = fixed.keys() | _OURS
+    given = {name: value for name, value in headers.items() if name.title() not in ours}
     for name, value in given.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise InvalidRequest(f"headers has {name[:80]!r}, which HTTP cannot carry")

@@ -57,28 +57,25 @@ class Policy:
     def lists(self, address: Address) -> bool:
         """Whether one of the networks has the address."""
         judged = plain(address)
-        return any(judged.version == network.version and judged in network for network in self.networks)
+        return any(judged in network for network in self.networks)
 
-    def admit(self, target: Target, addresses: Sequence[Address], field: str = "url") -> None:
-        """Raise TargetRefused unless each of the target's ``addresses`` may be called.
+    def admit(
+        self, target: Target, addresses: Sequence[Address], schemes: Sequence[str], field: str = "url"
+    ) -> None:
+        """Raise InvalidRequest for a scheme not in ``schemes``, unless the target is an allowed one, and
+        TargetRefused unless each of its ``addresses`` may be called.
 
         One refused address refuses the target: which of them a connection takes is up to the network.
         """
         if self.names(target):
             return
-        for address in addresses:
-            why = not_public(plain(address))
-            if why and not self.lists(address):
+        allowed = [self.lists(address) for address in addresses]
+        if target.scheme not in schemes and not (allowed and all(allowed)):
+            raise InvalidRequest(f"{field} must begin with {' or '.join(schemes)}://, not {target.scheme}://")
+        for address, listed in zip(addresses, allowed, strict=True):
+            why = "" if listed else not_public(plain(address))
+            if why:
                 raise TargetRefused(
                     f"{field} leads to {address} ({why}); only public addresses are called",
                     hint="The operator can allow the host or its network: REDRIVE_ALLOW_TARGETS.",
                 )
-
-    def admit_scheme(
-        self, target: Target, addresses: Sequence[Address], schemes: Sequence[str], field: str = "url"
-    ) -> None:
-        """Raise InvalidRequest for a scheme not in ``schemes``; allowed targets may use plain http."""
-        if target.scheme in schemes or self.names(target):
-            return
-        if not addresses or not all(map(self.lists, addresses)):
-            raise InvalidRequest(f"{field} must begin with {' or '.join(schemes)}://, not {target.scheme}://")
