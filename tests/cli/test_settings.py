@@ -38,6 +38,7 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path: Path)
         ({"REDRIVE_URL": "http://user:hidden-word@x"}, "must not carry a user or a password"),
         ({"REDRIVE_LEDGER": "redis://x"}, "starts with none of sqlite"),
         ({"REDRIVE_ALLOW_TARGETS": "10.0.0.0/8,!!"}, "'!!' is none of them"),
+        ({"REDRIVE_ALLOW_TARGETS": "hooks.internal,10.0.0"}, "'10.0.0' is none of them"),
         ({"REDRIVE_API_KEY_FILE": "no-such-file"}, "no-such-file: No such file or directory"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from redrive.domain.errors import InvalidRequest
 from redrive.domain.limits import ACTOR_CHARS_MAX
+from redrive.egress.policy import Policy
 
 PREFIX: Final = "REDRIVE_"
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -158,10 +159,9 @@ def _server_url(url: str) -> str:
 def _targets(values: tuple[str, ...]) -> str:
     for value in values:
         try:
-            ipaddress.ip_network(value, strict=False)
-        except ValueError:
-            if not re.fullmatch(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,252})", value):
-                return f"{value!r} is none of them"
+            Policy.parse(value)
+        except InvalidRequest:
+            return f"{value!r} is none of them"
     return ""
 
 
