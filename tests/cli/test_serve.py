@@ -63,6 +63,9 @@ def test_an_address_that_is_taken_costs_no_first_key(alone: Program) -> None:
         (["--storage", "memory:", "--port", "70000"], {}, 2, "flag --port: port must be a whole number"),
         (["--storage", "memory:"], {"port": "many"}, 2, "environment REDRIVE_PORT: port must be"),
         (["--storage", "memory:"], {"api_key": "short"}, 2, "at least 16 characters, has 5"),
+        (["--storage", "memory:", "--allow-targets", "hooks.local,http://x"], {}, 2, "'http://x' is none of"),
+        (["--storage", "memory:", "--ca-file", "no.pem"], {}, 2, "'no.pem' is no file"),
+        (["--storage", "memory:"], {"ca_file": "not.db"}, 2, "'not.db' cannot be used"),
         (["--storage", "memory:", "--host", "no.such.host.invalid"], {}, 3, "cannot listen on no.such.host"),
     ],
 )

@@ -32,6 +32,9 @@ def _flag(name: str, kind: Any, help: str, *words: str, metavar: str | None = No
 
 FLAGS: Final[dict[str, Any]] = {
     "url": _flag("url", str, "The server.", metavar="URL"),
+    "allow_targets": _flag(
+        "allow_targets", str, "Private hosts and networks that cron and push may call.", metavar="LIST"
+    ),
     "ca_file": _flag("ca_file", str, "Trusted certificates, PEM.", metavar="FILE"),
     "timeout_seconds": _flag(
         "timeout_seconds", float, "Seconds to wait for the server, repeats included.", "--timeout"

@@ -156,6 +156,19 @@ def _server_url(url: str) -> str:
     return ""
 
 
+def _authorities(path: str) -> str:
+    """What is wrong with a file of trusted certificates."""
+    import ssl  # here: few commands need it, and it costs all of them their start
+
+    if not Path(path).is_file():
+        return f"{path!r} is no file"
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:  # of which errors of the certificates are a kind
+        return f"{path!r} cannot be used: {error.strerror or error}"
+    return ""
+
+
 def _targets(values: tuple[str, ...]) -> str:
     for value in values:
         try:
@@ -172,5 +185,5 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "ledger": _scheme("sqlite", "postgresql", "postgres", "mysql", "mariadb"),
     "actor": lambda name: "" if name.isprintable() else "it holds control characters",
     "allow_targets": _targets,
-    "ca_file": lambda path: "" if Path(path).is_file() else f"{path!r} is no file",
+    "ca_file": _authorities,
 }

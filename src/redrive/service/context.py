@@ -9,6 +9,7 @@ import msgspec
 
 from redrive.contract.idempotency import Idempotency
 from redrive.domain.errors import QueueNotFound
+from redrive.egress.door import Door
 from redrive.service.access import Access, Caller
 from redrive.service.committer import Committer
 from redrive.storage import commands as c
@@ -22,6 +23,7 @@ class Context(msgspec.Struct):
     engine: Engine
     committer: Committer
     access: Access
+    door: Door
     auto_create_queues: bool = True
     backup_directory: Path | None = None
     plans_changed: Callable[[], None] = lambda: None

@@ -15,6 +15,8 @@ from redrive.contract.idempotency import Idempotency
 from redrive.domain import limits
 from redrive.domain.errors import InvalidRequest, NotFound
 from redrive.domain.standing import NoStanding
+from redrive.egress.door import Door
+from redrive.egress.policy import Policy
 from redrive.service import (
     administration,
     auditing,
@@ -97,7 +99,8 @@ USE_CASES: dict[str, UseCase] = {
 class ServiceSettings(msgspec.Struct, frozen=True):
     """``api_key`` becomes an admin key; ``backup_directory`` is where backups go (None: none);
     ``dead_letter_archive`` where bodies go before retention removes them (None: nowhere), and
-    ``dead_letter_warning_seconds`` how long before that it is said.
+    ``dead_letter_warning_seconds`` how long before that it is said. ``allow_targets`` are the hosts and
+    networks that may be called although they are not public, ``ca_file`` the authorities trusted there.
     """
 
     auto_create_queues: bool = True
@@ -105,6 +108,8 @@ class ServiceSettings(msgspec.Struct, frozen=True):
     api_key: str | None = None
     dead_letter_archive: Path | None = None
     dead_letter_warning_seconds: float = WARNING_SECONDS
+    allow_targets: tuple[str, ...] = ()
+    ca_file: str | None = None
 
 
 def _named(run: Callable[[], Any]) -> Callable[[], Any]:
@@ -121,10 +126,17 @@ def _named(run: Callable[[], Any]) -> Callable[[], Any]:
     return named
 
 
-class Service:
-    """Start it, call it, stop it. ``engine`` is closed with it."""
+def _door(settings: ServiceSettings) -> Door:
+    return Door(Policy.parse(",".join(settings.allow_targets)), ca_file=settings.ca_file)
 
-    def __init__(self, engine: Engine, settings: ServiceSettings | None = None) -> None:
+
+class Service:
+    """Start it, call it, stop it. ``engine`` is closed with it. ``door``: the way out, if not that of the
+    settings."""
+
+    def __init__(
+        self, engine: Engine, settings: ServiceSettings | None = None, *, door: Door | None = None
+    ) -> None:
         self.settings = settings or ServiceSettings()
         self.engine = engine
         self._wakeups = engine.wakeups() if hasattr(engine, "wakeups") else None
@@ -143,6 +155,7 @@ class Service:
             engine,
             self.committer,
             self.access,
+            door or _door(self.settings),
             self.settings.auto_create_queues,
             self.settings.backup_directory,
             self._redriving.wake,

@@ -15,7 +15,8 @@ from redrive.cli.session import Session, command
 
 FLAGS: Final = (
     "storage", "host", "port", "auto_create_queues", "backup_directory", "dead_letter_archive",
-    "dead_letter_warning_seconds", "rate_per_second", "rate_burst", "log_level", "log_format",
+    "dead_letter_warning_seconds", "allow_targets", "ca_file", "rate_per_second",
+    "rate_burst", "log_level", "log_format",
 )  # fmt: skip
 
 
@@ -43,6 +44,8 @@ def serve(session: Session) -> None:
         api_key=settings.api_key,
         dead_letter_archive=Path(settings.dead_letter_archive) if settings.dead_letter_archive else None,
         dead_letter_warning_seconds=settings.dead_letter_warning_seconds,
+        allow_targets=settings.allow_targets,
+        ca_file=settings.ca_file,
     )
     service = open_store(settings.storage, kept)
     with contextlib.closing(service):
