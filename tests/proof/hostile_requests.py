@@ -121,7 +121,8 @@ class Aim:
             if isinstance(place.get(name), str):
                 place[name] = self._luck.choice(QUEUES)
         message_id, handle = self._luck.choice(self._held)
-        for part in [place, *(place.get("items") or [])]:
+        items = place.get("items")  # of any type: half of what is drawn is wrong
+        for part in [place, *(items if isinstance(items, list) else [])]:
             if isinstance(part, dict) and isinstance(part.get("message_id"), str):
                 part["message_id"] = message_id
                 if isinstance(part.get("receipt_handle"), str):
